@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin.tasks.segmentation.images import regions
+from maxmargin.tasks.segmentation.images.channels import color_of, full_levels, levels_of
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor, Presegmented
 
 
@@ -110,6 +112,32 @@ def test_own_regions_may_have_any_numbers():
     np.testing.assert_array_equal(plain.edges, odd.edges)
 
 
+@pytest.mark.parametrize("pairs", [1, 100, 650])
+def test_regions_compared_in_blocks_have_the_same_features(pairs, monkeypatch):
+    extractor, image = ImageExtractor(n_regions=40), image_of((30, 40, 3))
+    whole = extractor.sites(image)
+    p = probabilities(whole.n_nodes, 3)
+    context = whole.context(p)
+    monkeypatch.setattr(regions, "_MOST_PAIRS", pairs)
+    parts = extractor.sites(image)
+    assert len(list(parts.regions.blocks())) > 1
+    np.testing.assert_allclose(parts.features, whole.features, rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(parts.context(p), context, rtol=1e-4, atol=1e-3)
+
+
+def test_too_many_regions_are_refused(monkeypatch):
+    monkeypatch.setattr(regions, "MOST_REGIONS", 20)
+    image, own = image_of((20, 24, 3)), np.arange(480).reshape(20, 24)
+    for extractor, given in [
+        (ImageExtractor(n_regions=60), image),
+        (ImageExtractor(region_size=8), image),
+        (ImageExtractor(), Presegmented(image, own)),
+    ]:
+        with pytest.raises(ValueError, match="use fewer or larger regions: n_regions, region_size"):
+            extractor.sites(given)
+    check(ImageExtractor(), Presegmented(image, own // 24))
+
+
 def test_means_of_regions_are_those_of_their_pixels():
     from skimage.color import rgb2lab
 
@@ -165,6 +193,81 @@ def test_gray_images_and_color_models():
     np.testing.assert_allclose(one, two, atol=0.1)
 
 
+@pytest.mark.parametrize("shape", [(16, 20), (4, 10, 12)], ids=str)
+def test_a_last_axis_of_one_value_is_gray(shape):
+    image = image_of(shape)
+    extractor = ImageExtractor(n_regions=10).fit([image[..., None]])
+    assert (extractor.n_axes, extractor.n_colors) == (len(shape), 1)
+    assert extractor.labels_shape(image[..., None]) == shape
+    one, two = check(extractor, image), check(extractor, image[..., None])
+    np.testing.assert_array_equal(one.features, two.features)
+    np.testing.assert_array_equal(one.node_of, two.node_of)
+
+
+def typed(image, dtype):
+    """An image of bytes in another type of pixels, which shows the same."""
+    scale = {np.uint8: 1, np.uint16: 257, np.float32: np.float32(1 / 255)}[dtype]
+    return (image.astype(dtype) * scale).astype(dtype)
+
+
+TYPES = [np.uint8, np.uint16, np.float32]
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (40, 50, 3)], ids=str)
+@pytest.mark.parametrize("there", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("here", TYPES, ids=lambda t: t.__name__)
+def test_pixels_of_any_type_look_the_same(here, there, shape):
+    # Pictures of full contrast: some pixels are black and some white, whose levels any type has to find.
+    images = [np.clip(image_of(shape, seed) * 1.5 - 64, 0, 255).astype(np.uint8) for seed in range(2)]
+    extractor = ImageExtractor(n_regions=30).fit([typed(image, here) for image in images])
+    extractor = ImageExtractor.from_state(extractor.state())
+    bytes_alone = ImageExtractor(n_regions=30).fit(images)
+    for image in images:
+        found, expected = extractor.sites(typed(image, there)), bytes_alone.sites(image)
+        np.testing.assert_allclose(found.color, expected.color, atol=0.2)
+        np.testing.assert_array_equal(found.node_of, expected.node_of)
+
+
+@pytest.mark.parametrize("there", TYPES, ids=lambda t: t.__name__)
+def test_dim_pictures_of_types_that_were_not_learned_stay_dim(there):
+    image = image_of((40, 50, 3)) // 3 + 20
+    sites = [ImageExtractor(n_regions=30).sites(one) for one in (image, typed(image, there))]
+    np.testing.assert_allclose(sites[0].color, sites[1].color, atol=0.2)
+    np.testing.assert_array_equal(sites[0].node_of, sites[1].node_of)
+
+
+def test_the_scale_of_an_image():
+    for bits in (8, 10, 12, 14, 16):
+        for high in (2**bits - 1, 2 ** (bits - 1), 2 ** (bits - 2)):
+            for dtype in (np.uint16, np.int32, np.float32, np.float64):
+                assert full_levels(np.array([[5, high]], dtype=dtype)) == (0, 2**bits - 1)
+    assert full_levels(np.array([[0.1, 0.3]])) == (0, 1)
+    assert full_levels(np.array([[0, 1]], dtype=np.uint16)) == (0, 255)
+    for odd in (np.array([[-5.0, 300.0]]), np.array([[0.0, 0.01]]), np.zeros((2, 2)), np.full((2, 2), -3)):
+        assert full_levels(odd) == levels_of(odd)
+
+
+def test_levels_are_learned_for_each_type_of_training_images():
+    image = image_of((20, 24))
+    mixed = ImageExtractor(n_regions=10).fit([typed(image, dtype) for dtype in (*TYPES, np.float32)])
+    assert set(mixed.levels) == {"uint16", "float"}
+    assert ImageExtractor().fit([image]).levels == {}
+    dark = typed(image, np.float32) / 4  # images of a type that was learned keep their brightness
+    light = [mixed.sites(one).color[..., 0].mean() for one in (dark, dark.astype(np.float64), dark * 4)]
+    assert light[0] == pytest.approx(light[1], abs=1e-3)
+    assert light[0] < 0.6 * light[2]
+
+
+def test_images_are_kept_as_they_are_given():
+    image = image_of((40, 50, 3))
+    for extractor in (ImageExtractor(n_regions=10), ImageExtractor("pixels"), ImageExtractor(working_pixels=200)):
+        sites = extractor.sites(image)
+        assert np.shares_memory(sites.image, image)
+        full = [name for name, value in vars(sites).items() if np.shape(value) == image.shape]
+        assert full == ["image"]
+        np.testing.assert_array_equal(sites.color, color_of(image, (0.0, 255.0), 3))
+
+
 def test_states_go_round():
     images = [image_of((16, 20), seed, dtype=np.uint16) for seed in range(2)]
     extractor = ImageExtractor("pixels", n_regions=7, connectivity=8).fit(images)
@@ -184,9 +287,14 @@ DAMAGE = [
     {"n_axes": 4},
     {"n_axes": None},
     {"n_colors": 2},
-    {"levels": [1.0]},
-    {"levels": [3.0, 2.0]},
-    {"levels": [0.0, float("nan")]},
+    {"levels": [0.0, 1.0]},
+    {"levels": {"uint16": 1.0}},
+    {"levels": {"uint16": [1.0]}},
+    {"levels": {"uint16": [3.0, 2.0]}},
+    {"levels": {"uint16": [0.0, float("nan")]}},
+    {"levels": {"float": ["0", "1"]}},
+    {"levels": {"uint8": [0.0, 100.0]}},
+    {"levels": {3: [0.0, 100.0]}},
     {"more": 1},
 ]
 
@@ -204,6 +312,8 @@ def test_damaged_states_are_refused(damage):
         (np.zeros(5), "an image must be"),
         (np.zeros((2, 2, 2, 2)), "an image must be"),
         (np.array([["a"]]), "an image must be"),
+        (np.zeros((6, 5, 4), dtype=np.uint8), r"drop alpha: image\[..., :3\]"),
+        (np.zeros((3, 6, 5, 4), dtype=np.uint8), r"drop alpha: image\[..., :3\]"),
         (np.full((3, 3), np.nan), "NaN"),
         (np.zeros((2, 5, 6), dtype=np.uint8), "trained on images"),
         (Presegmented(np.zeros((4, 5), dtype=np.uint8), np.zeros((5, 4), dtype=int)), "one per pixel"),
@@ -223,3 +333,14 @@ def test_fit_refuses_what_does_not_go_together():
         ImageExtractor().fit([np.zeros((4, 5)), np.zeros((3, 4, 5))])
     with pytest.raises(ValueError, match="6 or 26 for 3 axes, got 4"):
         ImageExtractor(connectivity=4).fit([np.zeros((3, 4, 5))])
+
+
+def test_edge_context_is_that_of_all_sites_by_length_and_more():
+    sites = ImageExtractor(n_regions=30).sites(image_of((20, 30, 3)))
+    p = probabilities(sites.n_nodes, 3)
+    first, second = p[sites.edges[:, 0]], p[sites.edges[:, 1]]
+    length = sites.adjacency.length / sites.adjacency.length.mean()
+    found = sites.edge_context(p)
+    np.testing.assert_allclose(found[:, 0], length * np.minimum(first, second).sum(axis=1))
+    same = np.repeat(p[:1], len(p), axis=0)
+    np.testing.assert_allclose(sites.edge_context(same), np.repeat(length[:, None], found.shape[1], axis=1))

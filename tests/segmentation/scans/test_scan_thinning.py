@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from maxmargin.tasks.segmentation.scans import ground
 from maxmargin.tasks.segmentation.scans.ground import height_over_ground
 from maxmargin.tasks.segmentation.scans.neighbors import edge_features, nearest_edges, radius_edges
-from maxmargin.tasks.segmentation.scans.thinning import thin, voxel_for
+from maxmargin.tasks.segmentation.scans.thinning import thin
 
 
 def cloud(n: int, seed: int, spread: float = 1.0) -> np.ndarray:
@@ -38,14 +38,6 @@ def test_without_voxels_only_equal_points_are_merged():
     assert len(found.points) == 40
     assert found.points[found.node_of] == pytest.approx(points)
     assert set(found.size) == {3.0}
-
-
-@pytest.mark.parametrize("wanted", [1, 50, 700, 10_000])
-def test_voxels_for_a_number_of_nodes(wanted):
-    points = cloud(5000, 3)
-    count = len(thin(points, voxel_for(points, wanted)).points)
-    assert count <= wanted
-    assert count >= min(0.8 * wanted, 5000)
 
 
 def test_scans_too_wide_for_their_voxels():

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from scipy import ndimage
 
 Pixels = npt.NDArray[np.float32]
+Levels = tuple[float, float]
+"""The values of black and white."""
 
 COLOR_SIGMAS = (0.0, 2.0, 5.0)
 TEXTURE_SIGMAS = (1.0, 2.0, 4.0)
@@ -29,8 +31,16 @@ def spatial_axes(image: npt.NDArray[Any]) -> int:
 
 
 def checked_image(image: Any) -> npt.NDArray[Any]:
-    """The image as an array; ValueError where it is not an image or a stack."""
+    """The image as an array; ValueError where it is not an image or a stack.
+
+    A last axis of one value, after two or three others, is dropped; one of four values is refused as color with alpha.
+    A stack of images one or four pixels wide has to be padded for that reason.
+    """
     found = np.asarray(image)
+    if found.ndim in (3, 4) and found.shape[-1] == 4:
+        raise ValueError(f"the image of shape {found.shape} has a fourth color; drop alpha: image[..., :3]")
+    if found.ndim in (3, 4) and found.shape[-1] == 1:
+        found = found[..., 0]
     if found.dtype.kind not in "uif" or not 2 <= found.ndim <= 4 or spatial_axes(found) not in (2, 3):
         raise ValueError(
             f"an image must be numbers of shape (height, width), (height, width, 3), (depth, height, width) or "
@@ -43,21 +53,46 @@ def checked_image(image: Any) -> npt.NDArray[Any]:
     return found
 
 
-def levels_of(image: npt.NDArray[Any]) -> tuple[float, float]:
+BYTE_LEVELS = (0.0, 255.0)
+LEVEL_TYPES = ("int8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float")
+"""Types of pixels whose levels differ from model to model; those of bytes never do."""
+
+
+def level_type(image: npt.NDArray[Any]) -> str:
+    """One of :data:`LEVEL_TYPES`, or "uint8"; numbers with a point are one type whatever their precision."""
+    return "float" if image.dtype.kind == "f" else image.dtype.name
+
+
+def levels_of(image: npt.NDArray[Any]) -> Levels:
     """The levels of black and white that suit an image: 0 and 255 for bytes, else nearly its smallest and largest."""
     if image.dtype == np.uint8:
-        return 0.0, 255.0
+        return BYTE_LEVELS
     low, high = np.percentile(image, [0.1, 99.9]).tolist()
     return (low, high) if high > low else (low, low + 1.0)
 
 
-def color_of(image: npt.NDArray[Any], levels: tuple[float, float], n_colors: int) -> Pixels:
+def full_levels(image: npt.NDArray[Any]) -> Levels:
+    """The levels of black and white of the scale on which an image seems to be, whatever its own contrast.
+
+    Black is 0. White is 1 if the largest value is at most that, else the largest number of 8, 10, 12 ... bits that is
+    not below it. Images with negative values, or none above 1/4, are on no such scale: see :func:`levels_of`.
+    """
+    low, high = float(image.min()), float(image.max())
+    if low < 0 or high <= 0.25:
+        return levels_of(image)
+    if image.dtype.kind == "f" and high <= 1:
+        return 0.0, 1.0
+    bits = int(np.ceil(high)).bit_length()
+    return 0.0, 2.0 ** max(8, bits + bits % 2) - 1.0
+
+
+def color_of(image: npt.NDArray[Any], levels: Levels, n_colors: int) -> Pixels:
     """L*a*b* (``n_colors = 3``) or lightness (1) of every pixel, between 0 (black) and 100 (white).
 
     Gray images have a = b = 0; a lightness is taken from color images by their luminance.
     """
     gray = spatial_axes(image) == image.ndim
-    black, white = levels if image.dtype != np.uint8 else (0.0, 255.0)
+    black, white = levels
     scaled = (image.astype(np.float32) - np.float32(black)) * np.float32(1.0 / (white - black))
     linear = _linear(np.clip(scaled, 0.0, 1.0))
     if gray or n_colors == 1:

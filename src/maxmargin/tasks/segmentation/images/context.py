@@ -15,7 +15,8 @@ from maxmargin.tasks.segmentation.images.regions import Regions, directions
 
 RADII = (0.05, 0.1, 0.18, 0.3, 0.45)
 """Distances at which probabilities are read, in units of the image's mean side."""
-COLOR_WIDTHS = (4.0, 10.0)
+_COLOR_WIDTHS = (4.0, 10.0)
+"""Color differences within which regions of an image vote for each other."""
 PLACE_WIDTHS = (0.05, 0.12, 0.25)
 PIXEL_SIGMAS = (0.0, 1.0, 3.0)
 CLIP = 6.0
@@ -123,21 +124,30 @@ def _log_ratios(regions: Regions, p: FloatArray) -> FloatArray:
 
     A region does not vote for itself.
     """
-    color, texture, place = regions.color_distance(), regions.texture_distance(), regions.place_distance()
-    exponents = [color * np.float32(0.5 / width**2) for width in COLOR_WIDTHS]
-    exponents.append(exponents[-1] + texture * np.float32(0.5 / 4.0**2))
-    exponents += [exponents[1] + place * np.float32(0.5 / width**2) for width in PLACE_WIDTHS]
     size = regions.size / regions.size.sum()
     votes = np.column_stack([size[:, None] * p, size]).astype(np.float32)
     columns = []
-    for exponent in exponents:
-        kernel = np.exp(-exponent)
-        np.fill_diagonal(kernel, 0.0)
-        found = (kernel @ votes).astype(np.float64)
+    for found in np.concatenate([_votes(regions, block, votes) for block in regions.blocks()], axis=1):
         inside, total = found[:, :-1], found[:, -1:]
         smoothing = 0.02 * total.mean() + 1e-9
         columns.append(np.log(inside + smoothing) - np.log(np.maximum(total - inside, 0.0) + smoothing))
     return np.stack(columns, axis=2)
+
+
+def _votes(regions: Regions, block: slice, votes: npt.NDArray[np.float32]) -> FloatArray:
+    """Sums of the votes of regions of like color, texture and place for those of a block, shape ``(c, n_block, v)``."""
+    color, texture, place = (
+        distance(block) for distance in (regions.color_distance, regions.texture_distance, regions.place_distance)
+    )
+    exponents = [color * np.float32(0.5 / width**2) for width in _COLOR_WIDTHS]
+    exponents.append(exponents[-1] + texture * np.float32(0.5 / 4.0**2))
+    exponents += [exponents[1] + place * np.float32(0.5 / width**2) for width in PLACE_WIDTHS]
+    found = []
+    for exponent in exponents:
+        kernel = np.exp(-exponent)
+        np.fill_diagonal(kernel[:, block], 0.0)
+        found.append(kernel @ votes)
+    return np.stack(found).astype(np.float64)
 
 
 def context_names(n_axes: int, n_classes: int, pixels: bool = False) -> list[str]:
@@ -157,7 +167,7 @@ def context_names(n_axes: int, n_classes: int, pixels: bool = False) -> list[str
         names += [f"{power}center {axis}" for axis in axes] + [f"{power}scale {axis}" for axis in axes]
         names += [f"{power}skew", f"{power}tilt"]
     names += ["path to class", "path to others"]
-    names += [f"color {width:g} log-ratio" for width in COLOR_WIDTHS] + ["texture log-ratio"]
+    names += [f"color {width:g} log-ratio" for width in _COLOR_WIDTHS] + ["texture log-ratio"]
     names += [f"log-ratio within {width:g}" for width in PLACE_WIDTHS]
     chosen = context_classes(n_classes)
     own = [f"class {label}: pixel log-odds at {sigma:g}" for label in chosen for sigma in PIXEL_SIGMAS]

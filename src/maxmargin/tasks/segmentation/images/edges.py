@@ -13,7 +13,8 @@ from maxmargin.tasks.segmentation.images.context import log_odds
 from maxmargin.tasks.segmentation.images.regions import Regions
 from maxmargin.tasks.segmentation.images.superpixels import Adjacency
 
-COLOR_WIDTHS = (4.0, 8.0, 16.0, 32.0)
+_COLOR_WIDTHS = (4.0, 8.0, 16.0, 32.0)
+"""Color differences within which the two ends of an edge look alike."""
 GRADIENT_WIDTHS = (2.0, 6.0)
 TEXTURE_WIDTHS = (3.0, 8.0)
 ODDS_WIDTHS = (1.0, 3.0)
@@ -21,7 +22,7 @@ ODDS_WIDTHS = (1.0, 3.0)
 PIXEL_EDGE_NAMES = [
     "constant",
     "boundary",
-    *(f"boundary, color within {width:g}" for width in COLOR_WIDTHS),
+    *(f"boundary, color within {width:g}" for width in _COLOR_WIDTHS),
     *(f"boundary, gradient within {width:g}" for width in GRADIENT_WIDTHS),
 ]
 REGION_EDGE_NAMES = [*PIXEL_EDGE_NAMES, *(f"boundary, texture within {width:g}" for width in TEXTURE_WIDTHS)]
@@ -41,7 +42,7 @@ def contrast_features(adjacency: Adjacency, color_difference: FloatArray) -> Flo
     alike = np.column_stack(
         [
             np.ones(len(boundary)),
-            similarities(color_difference**2, COLOR_WIDTHS),
+            similarities(color_difference**2, _COLOR_WIDTHS),
             similarities(adjacency.along**2, GRADIENT_WIDTHS),
         ]
     )
@@ -58,10 +59,9 @@ def similarities(squared: FloatArray, widths: tuple[float, ...]) -> FloatArray:
     return np.exp(np.multiply.outer(squared, [-0.5 / width**2 for width in widths]))
 
 
-def edge_context_features(adjacency: Adjacency, probabilities: FloatArray) -> FloatArray:
-    """How alike the class probabilities of the two ends are, and their log-odds at two widths."""
+def edge_context_features(adjacency: Adjacency, probabilities: FloatArray, alike: FloatArray) -> FloatArray:
+    """How alike the class probabilities of the two ends are, which is given, and their log-odds at two widths."""
     first, second = adjacency.edges.T
-    alike = 1.0 - 0.5 * np.abs(probabilities[first] - probabilities[second]).sum(axis=1)
     odds = log_odds(probabilities)
     squared = ((odds[first] - odds[second]) ** 2).mean(axis=1)
     both = np.column_stack([alike, similarities(squared, ODDS_WIDTHS)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from maxmargin import _checks
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.segmentation.images import channels, superpixels
-from maxmargin.tasks.segmentation.images.channels import Pixels
+from maxmargin.tasks.segmentation.images.channels import Levels, Pixels
 from maxmargin.tasks.segmentation.images.context import context_names, pixel_context, region_context
 from maxmargin.tasks.segmentation.images.edges import (
     PIXEL_EDGE_NAMES,
@@ -54,16 +54,23 @@ class ImageSites(Sites):
     """The sites of one image: its regions, or its pixels, which also see the regions they lie in.
 
     Attributes:
-        color: the color of every pixel, as :func:`channels.color_of` returns it.
+        image: the image as it was given; colors would take four times the memory of bytes.
+        levels: its black and white.
         regions: the regions of the image.
         adjacency: the pairs of nodes that touch, in the order of the edges.
         pixels: whether nodes are pixels.
     """
 
-    color: Pixels
+    image: npt.NDArray[Any]
+    levels: Levels
     regions: Regions
     adjacency: Adjacency
     pixels: bool = False
+
+    @property
+    def color(self) -> Pixels:
+        """The color of every pixel, as :func:`channels.color_of` returns it; computed anew each time."""
+        return channels.color_of(self.image, self.levels, self.regions.n_colors)
 
     def context(self, probabilities: FloatArray) -> npt.NDArray[np.float32]:
         """See :meth:`Sites.context`."""
@@ -77,7 +84,8 @@ class ImageSites(Sites):
 
     def edge_context(self, probabilities: FloatArray) -> FloatArray:
         """See :meth:`Sites.edge_context`."""
-        return edge_context_features(self.adjacency, np.asarray(probabilities, dtype=np.float64))
+        given = np.asarray(probabilities, dtype=np.float64)
+        return edge_context_features(self.adjacency, given, super().edge_context(given))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +106,9 @@ class ImageExtractor(Extractor):
         connectivity: neighbors of a pixel: 4 or 8 in images, 6 or 26 in stacks; None for the smaller number.
         n_axes: 2 for images, 3 for stacks; learned.
         n_colors: 1 for gray images, 3 for color; learned.
-        levels: black and white of images that are not bytes; learned.
+        levels: black and white of each type of pixels besides bytes that training images have, by
+            :func:`channels.level_type`; learned. Black and white of bytes are 0 and 255; an image of a type that no
+            training image has is read by its scale, see :func:`channels.full_levels`.
     """
 
     graph: str = "superpixels"
@@ -109,7 +119,7 @@ class ImageExtractor(Extractor):
     connectivity: int | None = None
     n_axes: int = 2
     n_colors: int = 3
-    levels: tuple[float, float] = (0.0, 255.0)
+    levels: Mapping[str, Levels] = field(default_factory=dict)
 
     inputs: ClassVar[str] = "images"
 
@@ -126,9 +136,10 @@ class ImageExtractor(Extractor):
         known = self.n_axes in (2, 3) and self.n_colors in (1, 3)
         if not known or type(self.n_axes) is not int or type(self.n_colors) is not int:
             raise ValueError(f"n_axes must be 2 or 3 and n_colors 1 or 3, got {self.n_axes} and {self.n_colors}")
-        black, white = (_checks.number("levels", level) for level in self.levels)
-        if not white > black:
-            raise ValueError(f"levels must be black and a larger white, got {self.levels}")
+        for kind, (black, white) in self.levels.items():
+            _checks.one_of("levels", kind, channels.LEVEL_TYPES)
+            if not _checks.number("levels", white) > _checks.number("levels", black):
+                raise ValueError(f"levels must be black and a larger white, got {black} and {white} of {kind}")
         if self.connectivity is not None and self.connectivity not in superpixels.ALL_CONNECTIVITIES:
             raise ValueError(f"connectivity must be 4 or 8, in stacks 6 or 26, got {self.connectivity!r}")
 
@@ -140,8 +151,12 @@ class ImageExtractor(Extractor):
         axes = {channels.spatial_axes(image) for image in images}
         if len(axes) > 1:
             raise ValueError("some inputs are images and some are stacks; train them apart")
-        found = [channels.levels_of(image) for image in images if image.dtype != np.uint8]
-        levels = (min(low for low, _ in found), max(high for _, high in found)) if found else (0.0, 255.0)
+        levels: dict[str, Levels] = {}
+        for image in images:
+            if image.dtype != np.uint8:
+                kind, (black, white) = channels.level_type(image), channels.levels_of(image)
+                least, most = levels.get(kind, (black, white))
+                levels[kind] = min(least, black), max(most, white)
         n_axes = axes.pop()
         colors = 3 if any(image.ndim > n_axes for image in images) else 1
         superpixels.half_neighborhood(n_axes, self.connectivity or 2 * n_axes)
@@ -161,10 +176,10 @@ class ImageExtractor(Extractor):
                 f"the input of shape {image.shape} has {axes} axes besides color, but the model was trained on "
                 f"{kinds[self.n_axes]}, which have {self.n_axes}"
             )
-        color = channels.color_of(image, self.levels, self.n_colors)
+        levels = self._levels(image)
         working = self._reduced(given, image)
-        small = color if working is image else channels.color_of(working, self.levels, self.n_colors)
-        regions = regions_of(small, self._labels(given, small), self._connectivity)
+        color = channels.color_of(working, levels, self.n_colors)
+        regions = regions_of(color, self._labels(given, color), self._connectivity)
         features = region_features(regions)
         if self.graph == "superpixels":
             edges, node_of, size = regions.adjacency, regions.labels, regions.size
@@ -172,7 +187,7 @@ class ImageExtractor(Extractor):
                 node_of = np.ascontiguousarray(resize_labels(regions.labels, (image.shape[0], image.shape[1])))
                 size = np.bincount(node_of.ravel(), minlength=regions.n).astype(np.float64)
             weights = region_edge_features(regions)
-            return ImageSites(features, edges.edges, weights, node_of, size, color, regions, edges)
+            return ImageSites(features, edges.edges, weights, node_of, size, image, levels, regions, edges)
         own, gradient = channels.pixel_channels(color)
         edges = superpixels.pixel_adjacency(color.shape[:-1], self._connectivity, gradient)
         rows = np.concatenate([own, features[regions.labels.ravel()]], axis=1)
@@ -180,7 +195,13 @@ class ImageExtractor(Extractor):
         difference = np.sqrt(((flat[edges.edges[:, 0]] - flat[edges.edges[:, 1]]) ** 2).sum(axis=1, dtype=np.float64))
         numbers = np.arange(len(rows), dtype=np.int32).reshape(color.shape[:-1])
         weights = contrast_features(edges, difference)
-        return ImageSites(rows, edges.edges, weights, numbers, np.ones(len(rows)), color, regions, edges, True)
+        ones = np.ones(len(rows))
+        return ImageSites(rows, edges.edges, weights, numbers, ones, image, levels, regions, edges, True)
+
+    def _levels(self, image: npt.NDArray[Any]) -> Levels:
+        if image.dtype == np.uint8:
+            return channels.BYTE_LEVELS
+        return self.levels.get(channels.level_type(image)) or channels.full_levels(image)
 
     def _reduced(self, given: Any, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The image in the size at which superpixels and features are computed."""
@@ -237,7 +258,8 @@ class ImageExtractor(Extractor):
 
     def state(self) -> dict[str, Any]:
         """Settings and what was learned, as plain values."""
-        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "levels": list(self.levels)}
+        levels = {kind: list(both) for kind, both in self.levels.items()}
+        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "levels": levels}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -246,9 +268,9 @@ class ImageExtractor(Extractor):
         if not isinstance(state, dict) or set(state) != known:
             raise ValueError("the state of its image extractor is damaged")
         levels = state["levels"]
-        if not isinstance(levels, (list, tuple)) or len(levels) != 2:
+        if not isinstance(levels, dict) or any(not isinstance(v, list) or len(v) != 2 for v in levels.values()):
             raise ValueError("the levels of its image extractor are damaged")
-        return cls(**{**state, "levels": (levels[0], levels[1])})
+        return cls(**{**state, "levels": {kind: (black, white) for kind, (black, white) in levels.items()}})
 
 
 def _image_of(given: Any) -> Any:

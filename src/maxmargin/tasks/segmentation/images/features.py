@@ -9,8 +9,6 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.images.hierarchy import LEVELS
 from maxmargin.tasks.segmentation.images.regions import Regions, appearance_names
 
-_FAR = 200.0
-"""A color difference larger than any, for sides that no region touches."""
 LOCAL_SCALES = (0.1, 0.25)
 COLOR_WIDTH = 10.0
 _AXES = {2: ("y", "x"), 3: ("z", "y", "x")}
@@ -19,11 +17,10 @@ _AXES = {2: ("y", "x"), 3: ("z", "y", "x")}
 def region_features(regions: Regions) -> npt.NDArray[np.float32]:
     """All features of regions, one row each, shape ``(n, d)``; their names are those of :func:`feature_names`."""
     look = regions.appearance
-    squared = regions.color_distance()
     near = regions.neighbors @ look
     second = regions.neighbors @ near
-    parts = [look, near, look - near, second, _adapted(regions), _place(regions), _borders(regions, squared)]
-    parts += [_contrast(regions, squared), _geodesics(regions)]
+    parts = [look, near, look - near, second, _adapted(regions), _place(regions)]
+    parts += [np.concatenate([_pairs(regions, block) for block in regions.blocks()]), _geodesics(regions)]
     parts += [_segments(regions, level) for level in regions.segments]
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
@@ -76,32 +73,38 @@ def _place(regions: Regions) -> FloatArray:
     return np.column_stack([relative, np.abs(2.0 * relative - 1.0), border, size, regions.sides, touched])
 
 
-def _borders(regions: Regions, squared: npt.NDArray[np.float32]) -> FloatArray:
+def _pairs(regions: Regions, block: slice) -> FloatArray:
+    """Features of the regions of a block that compare them with all regions."""
+    squared = regions.color_distance(block)
+    return np.column_stack([_borders(regions, block, squared), _contrast(regions, block, squared)])
+
+
+def _borders(regions: Regions, block: slice, squared: npt.NDArray[np.float32]) -> FloatArray:
     """Color differences to the regions at each side and at any, and the share of the border that looks alike."""
     distance = np.sqrt(squared)
     columns = []
     any_side = regions.sides.any(axis=1)
     for members in [*regions.sides.T, any_side]:
         mean = regions.color[members].mean(axis=0)
-        columns.append(np.sqrt(((regions.color - mean) ** 2).sum(axis=1)))
+        columns.append(np.sqrt(((regions.color[block] - mean) ** 2).sum(axis=1)))
         columns.append(distance[:, members].min(axis=1))
     alike = np.exp(-squared[:, any_side] / np.float32(2.0 * COLOR_WIDTH**2))
     return np.column_stack([*columns, alike.mean(axis=1)])
 
 
-def _contrast(regions: Regions, squared: npt.NDArray[np.float32]) -> FloatArray:
+def _contrast(regions: Regions, block: slice, squared: npt.NDArray[np.float32]) -> FloatArray:
     """Mean color difference to the image and its surroundings; where in the image the region's color is found."""
     distance = np.sqrt(squared)
     weights = (regions.size / regions.size.sum()).astype(np.float32)
     columns = [distance @ weights]
     for scale in LOCAL_SCALES:
-        near = np.exp(regions.place_distance() * np.float32(-0.5 / scale**2)) * weights
+        near = np.exp(regions.place_distance(block) * np.float32(-0.5 / scale**2)) * weights
         columns.append((near * distance).sum(axis=1) / near.sum(axis=1))
     alike = np.exp(squared * np.float32(-0.5 / COLOR_WIDTH**2)) * weights
     alike /= alike.sum(axis=1, keepdims=True)
     center = alike @ regions.place
     spread = alike @ (regions.place**2).sum(axis=1) - (center**2).sum(axis=1)
-    texture = np.sqrt(regions.texture_distance()) @ weights
+    texture = np.sqrt(regions.texture_distance(block)) @ weights
     return np.column_stack([*columns, np.sqrt(np.maximum(spread, 0.0)), texture, center / regions.extent])
 
 

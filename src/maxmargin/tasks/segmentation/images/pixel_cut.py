@@ -24,7 +24,8 @@ from maxmargin.tasks.segmentation.images.edges import similarities
 from maxmargin.tasks.segmentation.images.extractor import ImageSites
 from maxmargin.tasks.segmentation.images.superpixels import half_neighborhood, neighbor_views
 
-COLOR_WIDTHS = (2.0, 4.0, 8.0, 16.0)
+_COLOR_WIDTHS = (2.0, 4.0, 8.0, 16.0)
+"""Color differences within which neighboring pixels look alike."""
 SCALES = (0.25, 0.5)
 """Scales at which log-odds are smoothed, in sides of a region."""
 _BINS = {1: 64, 3: 16}
@@ -88,9 +89,10 @@ def pixel_graph(
     chosen = band_mask | rim
     pixels = np.flatnonzero(chosen)
     held = rim.ravel()[pixels]
-    nodes = _node_features(sites, probabilities, pixels, held, pixel_labels.ravel()[pixels])
+    color = sites.color
+    nodes = _node_features(sites, color, probabilities, pixels, held, pixel_labels.ravel()[pixels])
     offsets = half_neighborhood(axes, connectivity or 3**axes - 1)
-    edges, edge_rows = _edges(sites.color, chosen, pixels, offsets)
+    edges, edge_rows = _edges(color, chosen, pixels, offsets)
     # With the side of a region the pixels in it grow by its square, those on its boundary only in proportion.
     return PixelGraph(Graph(nodes, edges, edge_rows * (side / _SIDE)), pixels, held, pixel_labels)
 
@@ -101,7 +103,7 @@ def pixel_node_names(n_classes: int) -> list[str]:
     return [*(f"class {label}: {name}" for label in context_classes(n_classes) for name in names), "constant"]
 
 
-PIXEL_EDGE_NAMES = ["length", *(f"length, color within {width:g}" for width in COLOR_WIDTHS)]
+BAND_EDGE_NAMES = ["length", *(f"length, color within {width:g}" for width in _COLOR_WIDTHS)]
 """The columns of a pixel graph's edge features."""
 
 
@@ -126,6 +128,7 @@ def region_side(sites: ImageSites) -> float:
 
 def _node_features(
     sites: ImageSites,
+    color: Pixels,
     probabilities: FloatArray,
     pixels: npt.NDArray[np.int64],
     held: npt.NDArray[np.bool_],
@@ -133,7 +136,7 @@ def _node_features(
 ) -> FloatArray:
     read = _Reader.of(sites, pixels)
     own = sites.node_of.ravel()[pixels]
-    flat = sites.color.reshape(-1, sites.color.shape[-1])
+    flat = color.reshape(-1, color.shape[-1])
     columns = []
     for label in context_classes(probabilities.shape[1]):
         p = probabilities[:, label]
@@ -207,7 +210,7 @@ def _edges(
     """Pairs of neighboring pixels in the band, and their contrasts; a longer step counts less."""
     number = np.zeros(chosen.shape, dtype=np.int64)
     number.ravel()[pixels] = np.arange(len(pixels))
-    pairs, rows = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 1 + len(COLOR_WIDTHS)))]
+    pairs, rows = [np.zeros((0, 2), dtype=np.int64)], [np.zeros((0, 1 + len(_COLOR_WIDTHS)))]
     for offset in offsets:
         here, there = neighbor_views(chosen, offset)
         both = here & there
@@ -216,5 +219,5 @@ def _edges(
         squared = ((left - right) ** 2).sum(axis=1, dtype=np.float64)
         length = 1.0 / np.sqrt(float(np.dot(offset, offset)))
         pairs.append(np.stack([first, second], axis=1))
-        rows.append(length * np.column_stack([np.ones(len(squared)), similarities(squared, COLOR_WIDTHS)]))
+        rows.append(length * np.column_stack([np.ones(len(squared)), similarities(squared, _COLOR_WIDTHS)]))
     return np.concatenate(pairs), np.concatenate(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,10 @@ N_ORIENTATIONS = 8
 N_DIRECTIONS = 8
 _SAMPLES = {2: 96, 3: 28}
 """Cells along each axis of the coarse grid on which probabilities are sampled, for images of two and three axes."""
+MOST_REGIONS = 100_000
+"""All pairs of regions are compared, which takes minutes for so many."""
+_MOST_PAIRS = 1 << 22
+"""Pairs of regions that are compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +81,23 @@ class Regions:
         matrix = matrix + sp.csr_array((np.ones(len(lone)), (lone, lone)), shape=(self.n, self.n))
         return sp.csr_array(sp.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ matrix)
 
-    def color_distance(self) -> npt.NDArray[np.float32]:
-        """Squared color differences of all pairs of regions, shape ``(n, n)``."""
-        return squared_distances(self.color)
+    def blocks(self) -> Iterator[slice]:
+        """Runs of regions so short that they can be compared with all regions at once."""
+        step = max(1, _MOST_PAIRS // self.n)
+        for first in range(0, self.n, step):
+            yield slice(first, min(first + step, self.n))
 
-    def texture_distance(self) -> npt.NDArray[np.float32]:
-        """Squared texture differences of all pairs of regions."""
-        return squared_distances(self.texture)
+    def color_distance(self, block: slice) -> npt.NDArray[np.float32]:
+        """Squared color differences between the regions of a block and all regions, shape ``(n_block, n)``."""
+        return squared_distances(self.color, block)
 
-    def place_distance(self) -> npt.NDArray[np.float32]:
-        """Squared distances of all pairs of regions."""
-        return squared_distances(self.place)
+    def texture_distance(self, block: slice) -> npt.NDArray[np.float32]:
+        """Squared texture differences between the regions of a block and all regions."""
+        return squared_distances(self.texture, block)
+
+    def place_distance(self, block: slice) -> npt.NDArray[np.float32]:
+        """Squared distances between the regions of a block and all regions."""
+        return squared_distances(self.place, block)
 
     @cached_property
     def segments(self) -> IntArray:
@@ -148,17 +158,22 @@ def directions(n_axes: int) -> FloatArray:
     return np.concatenate([flat, [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
 
 
-def squared_distances(rows: FloatArray) -> npt.NDArray[np.float32]:
-    """Squared Euclidean distances of all pairs of rows."""
+def squared_distances(rows: FloatArray, block: slice) -> npt.NDArray[np.float32]:
+    """Squared Euclidean distances between the rows of a block and all rows."""
     centered = (rows - rows.mean(axis=0)).astype(np.float32)
     norms = (centered * centered).sum(axis=1)
-    found = norms[:, None] + norms[None, :] - 2.0 * (centered @ centered.T)
+    found = norms[block, None] + norms[None, :] - 2.0 * (centered[block] @ centered.T)
     return np.asarray(np.maximum(found, 0.0, out=found))
 
 
 def regions_of(color: Pixels, labels: Labels, connectivity: int) -> Regions:
     """The regions of an image, given its color channels and a label image without gaps."""
     n, shape = int(labels.max()) + 1, np.array(labels.shape)
+    if n > MOST_REGIONS:
+        raise ValueError(
+            f"the image of shape {labels.shape} has {n} regions, and at most {MOST_REGIONS} are possible; use fewer or "
+            "larger regions: n_regions, region_size, or the regions of a Presegmented image"
+        )
     flat = labels.ravel()
     size = np.bincount(flat, minlength=n).astype(np.float64)
     unit = float(np.prod(shape)) ** (1.0 / len(shape))

@@ -103,13 +103,6 @@ class ClassCodes:
         """The value that is written for each class."""
         return tuple(given[0] for given in self.values)
 
-    def colored(self) -> ClassCodes:
-        """Return the codes by color; integers become grays."""
-        if self.by_color:
-            return self
-        values = tuple(tuple(map(gray, given)) for given in self.values)
-        return ClassCodes(self.names, values, tuple(map(gray, self.void)), self.others)
-
     def lookup(self, values: npt.NDArray[Any]) -> Looked:
         """Return the class of each value, :data:`VOID` for void ones, and which values have no class.
 

@@ -59,20 +59,5 @@ def require_numbered(points: FloatArray, voxel: float) -> None:
         )
 
 
-def voxel_for(points: FloatArray, n_nodes: int) -> float:
-    """The size of voxels, to about one percent, that thins a scan to ``n_nodes`` nodes or a few less."""
-    low, high = 0.0, max(float(np.ptp(points, axis=0).max()), 1e-9) * 2
-    if len(np.unique(points, axis=0)) <= n_nodes:
-        return 0.0
-    smallest = high / MOST_CELLS
-    while high - low > 0.01 * high and high > smallest:
-        middle = (low + high) / 2
-        if len(np.unique(voxel_keys(points, max(middle, smallest)))) > n_nodes:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 def _ranks(points: FloatArray) -> IntArray:
     return np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
