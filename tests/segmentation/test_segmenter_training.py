@@ -223,7 +223,7 @@ def test_estimators_are_cloned_and_refuse_nonsense(pictures):
         Segmenter(**QUICK).fit(X[:4], [np.zeros(SIZE, dtype=int)] * 4)
     with pytest.raises(ValueError, match=r"example 1: labels of shape \(3, 3\)"):
         Segmenter(**QUICK).fit(X[:2], [y[0], np.zeros((3, 3), dtype=int)])
-    with pytest.raises(ValueError, match="text 'intensity'"):
+    with pytest.raises(ValueError, match="must be a list of names, got 'intensity'"):
         ScanSegmenter(attributes="intensity").fit([np.zeros((3, 3))], [np.array([0, 1, 1])])
     with pytest.raises(ValueError, match="integers"):
         Segmenter(**QUICK).fit(X[:2], [y[0], y[1].astype(float)])

@@ -16,6 +16,7 @@ void check(const Trees& trees, std::int64_t n_features, std::int64_t n_columns) 
     require(trees.width > 0 && trees.width <= n_columns, "leaves must have between one value and one per column");
     require(trees.value.size() == n * static_cast<std::size_t>(trees.width), "every node must have its values");
     require(trees.root.size() == trees.column.size(), "every tree must have a root and a column");
+    require(n_features > 0 || trees.root.empty(), "rows without features have no trees");
     require(within(trees.feature, -1, n_features), "features must be columns of the rows, or -1 at leaves");
     require(within(trees.root, 0, static_cast<std::int64_t>(n)), "roots must be nodes");
     require(within(trees.column, 0, n_columns - trees.width + 1), "columns must lie inside the outputs");

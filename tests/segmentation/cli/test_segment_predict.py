@@ -352,7 +352,7 @@ def test_inputs_and_models_that_are_missing(drawn, tmp_path):
 
 
 def test_ctrl_c_says_what_was_written(drawn, tmp_path, monkeypatch):
-    from maxmargin.tasks.segmentation import prediction
+    from maxmargin.tasks.segmentation.files import predict as prediction
 
     real = prediction.read_image
 

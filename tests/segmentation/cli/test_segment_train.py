@@ -13,7 +13,8 @@ from PIL import Image
 import maxmargin as mm
 from maxmargin.tasks.segmentation import parse_classes, read_image, read_mask, write_image, write_mask
 
-QUICK = ("--classifier", "linear", "--stages", "1", "--folds", "2", "--regions", "40", "--jobs", "1")
+QUICK_SCANS = ("--classifier", "linear", "--stages", "1", "--folds", "2", "--jobs", "1")
+QUICK = (*QUICK_SCANS, "--regions", "40")
 CODES = parse_classes("ground=0 leaf=255", void="128").codes()
 
 
@@ -161,13 +162,20 @@ def test_scans_that_cannot_be_learned_from(tmp_path, lines, words):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     given = ("--scans", str(tmp_path), "--label-column", "4", "--out", str(tmp_path / "model"))
-    assert words in failed("segment", "train", *given, *QUICK)
+    assert words in failed("segment", "train", *given, *QUICK_SCANS)
 
 
 def test_three_points_are_enough(tmp_path):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("0 0 0 1\n1 0 0 1\n0 1 4 2\n")
     given = ("--scans", str(tmp_path / "a.txt"), str(tmp_path / "b.txt"), "--label-column", "4")
-    run("segment", "train", *given, *QUICK, "--out", str(tmp_path / "model"))
+    run("segment", "train", *given, *QUICK_SCANS, "--out", str(tmp_path / "model"))
     points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 4]])
     assert set(mm.load(tmp_path / "model").predict([points])[0]) <= {0, 1}
+
+
+def test_options_of_the_other_kind_are_errors(tmp_path):
+    out = ("--out", str(tmp_path / "model"))
+    assert "--regions is for images" in failed("segment", "train", "--scans", "a.txt", "--regions", "40", *out)
+    images = ("--images", "a", "--masks", "b")
+    assert "--voxel is for scans" in failed("segment", "train", *images, "--voxel", "0.5", *out)

@@ -112,7 +112,7 @@ def test_bad_points():
     for wrong in (np.zeros((0, 3)), np.zeros((4, 2)), np.zeros(3), np.array([["a", "b", "c"]])):
         with pytest.raises(ValueError, match=r"points must be numbers of shape \(n, 3\)"):
             EXTRACTOR.sites(wrong)
-    with pytest.raises(ValueError, match="scan 1: point 7"):
+    with pytest.raises(ValueError, match="example 1: point 7"):
         ScanExtractor().fit([POINTS, bad])
     with pytest.raises(ValueError, match="call fit first"):
         ScanExtractor().sites(POINTS)
@@ -146,7 +146,7 @@ def test_attributes_are_features():
     broken[5] = np.inf
     with pytest.raises(ValueError, match="point 5: attribute 'intensity'"):
         fitted.sites((POINTS, {**scan[1], "intensity": broken}))
-    with pytest.raises(ValueError, match="scan 1: the scan has no attribute"):
+    with pytest.raises(ValueError, match="example 1: the scan has no attribute"):
         ScanExtractor().fit([scan, POINTS])
 
 

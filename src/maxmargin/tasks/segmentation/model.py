@@ -89,6 +89,18 @@ class SegmenterModel(Model):
         right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
         return float(right / total) if total > 0 else 1.0
 
+    def decision_function(self, X: Sequence[Any]) -> FloatArray:
+        """Refused: the score of the regions' labels is not that of the pixels'."""
+        raise ValueError("a segmenter has no decision_function; predict_proba(X) gives probabilities")
+
+    def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
+        """Refused: labelings of regions are not labelings of pixels."""
+        raise ValueError("a segmenter has no k_best; predict_proba(X) gives probabilities")
+
+    def relaxation(self, X: Sequence[Any]) -> list[Any]:
+        """Refused: it would speak of regions, not of pixels."""
+        raise ValueError("a segmenter has no relaxation; its metadata say how its training went")
+
     def _seeds(self, given: list[Any], seeds: Sequence[Any] | None) -> list[IntArray | None]:
         """Seeds as numbers of classes, -1 elsewhere."""
         if seeds is None:
