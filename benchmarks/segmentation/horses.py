@@ -195,7 +195,7 @@ def _curve(solver: Any, prepared: Prepared, examples: Examples, dev: Dev, jobs: 
     """Loss, norm and dev error at each certificate of a run."""
     points: list[dict[str, float]] = []
     problem = examples.problem(SETTINGS, 1.0)
-    n_nodes = len(problem.structure.variable_parts)
+    n_nodes = problem.structure.starts[1]
 
     def watch(record: Any) -> None:
         model = replace(prepared.model(shell), weights=np.array(record.weights))
@@ -204,7 +204,7 @@ def _curve(solver: Any, prepared: Prepared, examples: Examples, dev: Dev, jobs: 
         points.append({"iteration": record.iteration, "norm": record.norm, "loss": loss, "error": error})
 
     shell = mm.Model.of(examples.encoder)
-    settings = replace(SETTINGS, solver=solver, callbacks=(watch,), n_jobs=jobs, max_iter=200)
+    settings = replace(SETTINGS, solver=solver, callbacks=(watch,), n_jobs=jobs, max_iter=100, max_seconds=20.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # slow solvers do not reach the tolerance
         train_examples(examples, settings)

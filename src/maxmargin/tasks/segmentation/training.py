@@ -21,6 +21,7 @@ from maxmargin.model import Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.tasks.segmentation.encoder.images import BAND, PixelCut
+from maxmargin.tasks.segmentation.encoder.potentials import classifier_weights
 from maxmargin.tasks.segmentation.encoder.segmentation import (
     GraphEncoder,
     SegmentationEncoder,
@@ -195,7 +196,14 @@ class Prepared:
         """The graphs of all nodes that are not void, with their labels and losses; of more than two classes, pieces."""
         triples = zip(self.labeled.sites, self.probabilities, self.labeled.counts, strict=True)
         known = [known_part(sites, own, counts * self.cost) for sites, own, counts in triples]
-        return examples_of([one for one in known if len(one.labels)], len(self.encoder.classes or ()), self.seed)
+        k = len(self.encoder.classes or ())
+        found = examples_of([one for one in known if len(one.labels)], k, self.seed)
+        if k == 2:
+            return found
+        # With many weights of nodes, and few pixels or points of rare classes, the classifier is a better start than 0.
+        anchor = np.zeros(found.encoder.n_weights)
+        anchor[: (k + 1) * k] = classifier_weights(k).ravel()
+        return replace(found, anchor=anchor)
 
     def model(self, trained: Model) -> SegmenterModel:
         """The segmenter of a model that was trained on :meth:`examples`."""

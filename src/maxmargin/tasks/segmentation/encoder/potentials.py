@@ -25,3 +25,8 @@ def node_features(probabilities: FloatArray) -> FloatArray:
         return np.hstack([ones, 0.5 * logs])
     odds = logs[:, 1:] - logs[:, :1]
     return np.hstack([ones, 0.5 * odds, *(0.5 * np.maximum(odds - knot, 0.0) for knot in _KNOTS)])
+
+
+def classifier_weights(n_classes: int) -> FloatArray:
+    """Weights of more than two classes whose scores are log-probabilities, shape ``(n_classes + 1, n_classes)``."""
+    return np.vstack([np.zeros((1, n_classes)), 2.0 * np.eye(n_classes)])
