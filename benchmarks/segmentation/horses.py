@@ -179,8 +179,11 @@ def curves(folder: Path, classifier: str, jobs: int, out: Path) -> dict[str, Any
             for name, points in found.items():
                 values = [point[against] for point in points], [point[measured] for point in points]
                 panel.plot(*values, marker="o", markersize=3, label=name)
-            panel.set_xscale("log" if against == "iteration" else "linear")
+            panel.set_xscale("log")
             panel.set_yscale("log" if measured == "loss" else "linear")
+            if measured == "error":  # the first iterations of some are far above
+                lowest = min(point["error"] for points in found.values() for point in points)
+                panel.set_ylim(0.95 * lowest, 1.35 * lowest)
             panel.set_xlabel(titles[against])
             panel.set_ylabel("hinge loss of a region" if measured == "loss" else "dev error, % of pixels")
             panel.grid(alpha=0.3)
@@ -198,6 +201,8 @@ def _curve(solver: Any, prepared: Prepared, examples: Examples, dev: Dev, jobs: 
     n_nodes = problem.structure.starts[1]
 
     def watch(record: Any) -> None:
+        if record.norm == 0.0:  # has no place on a logarithmic axis
+            return
         model = replace(prepared.model(shell), weights=np.array(record.weights))
         error = dev.score(dev.regions(model))["error"]
         loss = problem.hinge(model.weights) / n_nodes

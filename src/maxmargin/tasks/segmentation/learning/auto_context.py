@@ -15,11 +15,18 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _threads
+from maxmargin import _threads
 from maxmargin.encoders.base import State
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.segmentation.learning.classifiers import Mean, NodeClassifier, Rows, classifier_from_state, part_of
+from maxmargin.tasks.segmentation.learning.classifiers import (
+    Mean,
+    NodeClassifier,
+    Rows,
+    classifier_from_state,
+    state_of_all,
+    states_of_all,
+)
 from maxmargin.tasks.segmentation.sites import Sites
 
 MOST_STAGES = 100
@@ -55,20 +62,12 @@ class AutoContext:
 
     def state(self) -> State:
         """The state of each stage under names of its own."""
-        found: State = {"stages": len(self.stages)}
-        for number, stage in enumerate(self.stages):
-            found |= {f"stage{number}_{name}": value for name, value in stage.state().items()}
-        return found
+        return state_of_all("stage", self.stages)
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """The inverse of :meth:`state`; ValueError, KeyError or TypeError if it makes no sense."""
-        count = _checks.integer("stages", state["stages"], least=1)
-        if count > MOST_STAGES:
-            raise ValueError(f"it has {count} stages; at most {MOST_STAGES} are possible")
-        stages = []
-        for number in range(count):
-            stages.append(classifier_from_state(part_of(state, f"stage{number}_")))
+        stages = [classifier_from_state(own) for own in states_of_all("stage", state, MOST_STAGES)]
         if len({stage.n_classes for stage in stages}) > 1 or len({stage.n_features for stage in stages[1:]}) > 1:
             raise ValueError("its stages do not fit each other")
         return cls(tuple(stages))

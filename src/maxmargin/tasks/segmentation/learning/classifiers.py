@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -302,26 +303,34 @@ class Mean(NodeClassifier):
 
     def state(self) -> State:
         """The state of each member under names of its own."""
-        found: State = {"kind": self.kind, "members": len(self.members)}
-        for number, member in enumerate(self.members):
-            found |= {f"member{number}_{name}": value for name, value in member.state().items()}
-        return found
+        return {"kind": self.kind, **state_of_all("member", self.members)}
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`NodeClassifier.from_state`."""
-        count = _checks.integer("members", state["members"], least=1)
-        if count > MOST_MEMBERS:
-            raise ValueError(f"it is the mean of {count} classifiers; at most {MOST_MEMBERS} are possible")
-        members = []
-        for number in range(count):
-            own = part_of(state, f"member{number}_")
-            if own["kind"] == cls.kind:
-                raise ValueError("it has a mean of means")
-            members.append(classifier_from_state(own))
+        states = states_of_all("member", state, MOST_MEMBERS)
+        if any(own["kind"] == cls.kind for own in states):
+            raise ValueError("it has a mean of means")
+        members = [classifier_from_state(own) for own in states]
         if len({(one.n_features, one.n_classes) for one in members}) > 1:
             raise ValueError("the classifiers of a mean do not fit each other")
         return cls(tuple(members))
+
+
+def state_of_all(name: str, members: Sequence[NodeClassifier]) -> State:
+    """The states of several classifiers in one, each entry under the name and number of its classifier."""
+    found: State = {f"{name}s": len(members)}
+    for number, member in enumerate(members):
+        found |= {f"{name}{number}_{key}": value for key, value in member.state().items()}
+    return found
+
+
+def states_of_all(name: str, state: State, most: int) -> list[State]:
+    """The inverse of :func:`state_of_all`; ValueError unless there are 1 to ``most``."""
+    count = _checks.integer(f"{name}s", state[f"{name}s"], least=1)
+    if count > most:
+        raise ValueError(f"it has {count} {name}s; at most {most} are possible")
+    return [part_of(state, f"{name}{number}_") for number in range(count)]
 
 
 def part_of(state: State, prefix: str) -> State:
