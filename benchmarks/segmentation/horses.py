@@ -201,7 +201,7 @@ def _curve(solver: Any, prepared: Prepared, examples: Examples, dev: Dev, jobs: 
     n_nodes = problem.structure.starts[1]
 
     def watch(record: Any) -> None:
-        if record.norm == 0.0:  # has no place on a logarithmic axis
+        if record.norm < 1e-3:  # has no place on a logarithmic axis
             return
         model = replace(prepared.model(shell), weights=np.array(record.weights))
         error = dev.score(dev.regions(model))["error"]
