@@ -273,3 +273,14 @@ def test_few_and_odd_points(scan_segmenter):
     assert scan_segmenter.predict([np.zeros((3, 3))])[0].shape == (3,)
     with pytest.raises(ValueError, match=r"example 0: .*point 1"):
         scan_segmenter.predict([np.array([[0.0, 0, 0], [0, np.nan, 0], [1, 1, 1]])])
+
+
+def test_regular_potentials(pictures, tmp_path):
+    X, y = pictures
+    trained = Segmenter(**{**QUICK, "stages": 1}, potentials="regular").fit(X[:6], y[:6])
+    assert len(trained.coef_) > len(Segmenter(**{**QUICK, "stages": 1}).fit(X[:6], y[:6]).coef_)
+    trained.save(tmp_path / "model.mm")
+    np.testing.assert_array_equal(mm.load(tmp_path / "model.mm").predict(X[9:])[0], trained.predict(X[9:])[0])
+    three, labels = drawn_pictures(4, seed=1, size=SIZE, classes=3)
+    with pytest.raises(ValueError, match="is for two classes, and there are 3"):
+        Segmenter(**{**QUICK, "stages": 1}, potentials="regular").fit(three, labels)

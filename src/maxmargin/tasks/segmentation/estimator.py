@@ -11,6 +11,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.encoders.cut import CutEncoder
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.structures.base import FloatArray, IntArray
@@ -120,6 +121,8 @@ class Segmenter(_Segmenting):
         stages: number of stages; all but the first see the probabilities of the stage before.
         folds: folds of images by which probabilities are out of fold.
         class_weight: costs of errors at pixels of each class, by label; "balanced"; or None for 1.
+        potentials: of edges: "potts", or "regular", of two classes, with four weight sets for the labels of an edge's
+            ends, as :class:`maxmargin.CutSVM` takes them.
         void: the label of pixels that have none.
         C: larger means less regularization; of a list, the best on the dev data is chosen.
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
@@ -154,6 +157,7 @@ class Segmenter(_Segmenting):
         stages: int = 3,
         folds: int = 5,
         class_weight: ClassWeight = None,
+        potentials: str = "potts",
         void: int = -1,
         C: float | Sequence[float] | None = 1.0,
         solver: Solver | str = "auto",
@@ -170,10 +174,11 @@ class Segmenter(_Segmenting):
         self.classifier, self.stages, self.folds = classifier, stages, folds
         self.class_weight, self.void, self.C, self.solver, self.tol = class_weight, void, C, solver, tol
         self.max_iter, self.max_seconds, self.n_jobs, self.random_state = max_iter, max_seconds, n_jobs, random_state
-        self.callbacks, self.verbose = callbacks, verbose
+        self.callbacks, self.verbose, self.potentials = callbacks, verbose, potentials
 
     def _encoder(self) -> ImageEncoder:
-        return ImageEncoder(self._chosen(ImageExtractor), void=self.void)
+        graph = CutEncoder(potentials=self.potentials)
+        return ImageEncoder(self._chosen(ImageExtractor), void=self.void, graph=graph)
 
 
 class ScanSegmenter(_Segmenting):
@@ -199,6 +204,8 @@ class ScanSegmenter(_Segmenting):
         stages: number of stages; all but the first see the probabilities of the stage before.
         folds: folds of scans by which probabilities are out of fold.
         class_weight: costs of errors at points of each class, by label; "balanced"; or None for 1.
+        potentials: of edges: "potts", or "regular", of two classes, with four weight sets for the labels of an edge's
+            ends, as :class:`maxmargin.CutSVM` takes them.
         void: the label of points that have none.
         C: larger means less regularization; of a list, the best on the dev data is chosen.
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
@@ -233,6 +240,7 @@ class ScanSegmenter(_Segmenting):
         stages: int = 2,
         folds: int = 5,
         class_weight: ClassWeight = None,
+        potentials: str = "potts",
         void: int = -1,
         C: float | Sequence[float] | None = 0.01,
         solver: Solver | str = "auto",
@@ -250,10 +258,11 @@ class ScanSegmenter(_Segmenting):
         self.classifier, self.stages, self.folds = classifier, stages, folds
         self.class_weight, self.void, self.C, self.solver, self.tol = class_weight, void, C, solver, tol
         self.max_iter, self.max_seconds, self.n_jobs, self.random_state = max_iter, max_seconds, n_jobs, random_state
-        self.callbacks, self.verbose = callbacks, verbose
+        self.callbacks, self.verbose, self.potentials = callbacks, verbose, potentials
 
     def _encoder(self) -> ScanEncoder:
         attributes: Any = self.attributes
         if attributes is not None and not isinstance(attributes, str):
             attributes = tuple(attributes)
-        return ScanEncoder(self._chosen(ScanExtractor, attributes=attributes), void=self.void)
+        graph = CutEncoder(potentials=self.potentials)
+        return ScanEncoder(self._chosen(ScanExtractor, attributes=attributes), void=self.void, graph=graph)

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from maxmargin import _checks, _threads
+from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.model import Model
@@ -197,7 +198,9 @@ class Prepared:
         triples = zip(self.labeled.sites, self.probabilities, self.labeled.counts, strict=True)
         known = [known_part(sites, own, counts * self.cost) for sites, own, counts in triples]
         k = len(self.encoder.classes or ())
-        found = examples_of([one for one in known if len(one.labels)], k, self.seed)
+        given = self.encoder.graph
+        potentials = given.potentials if isinstance(given, CutEncoder) else "potts"
+        found = examples_of([one for one in known if len(one.labels)], k, self.seed, potentials)
         if k == 2:
             return found
         # With many weights of nodes, and few pixels or points of rare classes, the classifier is a better start than 0.
@@ -297,13 +300,13 @@ NETWORK_NODES = 20_000
 """Of more than two classes, about so many nodes teach the weights of networks."""
 
 
-def examples_of(known: list[TrainingGraph], n_classes: int, seed: int) -> Examples:
+def examples_of(known: list[TrainingGraph], n_classes: int, seed: int, potentials: str = "potts") -> Examples:
     """Encoded training graphs, whose losses are 1 on average."""
     known = known if n_classes == 2 else drawn_pieces(known, NETWORK_NODES, seed)
     cost = np.concatenate([one.cost for one in known])
     mean = float(cost[cost > 0].mean())
     return Examples.fit(
-        graph_encoder(n_classes),
+        graph_encoder(n_classes, potentials),
         [one.graph for one in known],
         [one.labels for one in known],
         loss_weight=[one.cost / mean for one in known],

@@ -213,10 +213,12 @@ class SegmentationEncoder(Encoder):
         return cls(extractor, classes, state["void"], auto_context, graph, codes)
 
 
-def graph_encoder(n_classes: int) -> GraphEncoder:
-    """The encoder of graphs with so many classes, not fitted."""
+def graph_encoder(n_classes: int, potentials: str = "potts") -> GraphEncoder:
+    """The encoder of graphs with so many classes, not fitted; ``potentials`` as CutSVM takes them."""
     if n_classes == 2:
-        return CutEncoder()
+        return CutEncoder(potentials=potentials)
+    if potentials != "potts":
+        raise ValueError(f'potentials="{potentials}" is for two classes, and there are {n_classes}; use "potts"')
     return AssociativeEncoder(classes=tuple(range(n_classes)), per_label=False)
 
 
