@@ -155,7 +155,7 @@ def train_segmenter(
     used = resolved(stages.classifier)
     metadata = {
         "examples": len(prepared.labeled.sites),
-        "nodes": int(sum(len(one.size) for one in prepared.labeled.sites)),
+        "nodes": sum(one.n_nodes for one in prepared.labeled.sites),
         "classifier": used if isinstance(used, str) else type(used).__name__,
         "stages": stages.stages,
         "folds": stages.folds,
