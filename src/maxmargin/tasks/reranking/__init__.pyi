@@ -1,0 +1,2 @@
+from .io.lists import NBestLists as NBestLists
+from .metrics.base import Metric as Metric

@@ -1,0 +1,1 @@
+"""From hypotheses to rows of features, dense and sparse."""

@@ -1,0 +1,1 @@
+"""N-best lists and lattices: their classes, readers and writers."""

@@ -1,0 +1,79 @@
+"""N-best lists: the hypotheses of each input with their features, packed list after list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin._sparse import sp
+from maxmargin.structures._arrays import example_numbers, offsets_of, ranges
+from maxmargin.structures.base import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class NBestLists:
+    """Lists of hypotheses. Hypotheses of all lists stand one after the other, in the order of the files.
+
+    Attributes:
+        texts: the hypotheses, tokens separated by blanks; ``n_hypotheses`` strings, which may be empty.
+        offsets: list ``i`` has the hypotheses ``offsets[i]:offsets[i + 1]``, at least one; shape ``(n_lists + 1,)``.
+        names: names of the dense features, all different.
+        values: the dense features, shape ``(n_hypotheses, len(names))``, finite.
+        ids: the name of each list in its file, ``n_lists`` strings.
+        sparse_names: names of the sparse features that the files have; empty if there are none.
+        sparse: their values, CSR of shape ``(n_hypotheses, len(sparse_names))``; None if there are none.
+        references: for each list one or more references, where the file has them; None otherwise.
+        segments: the phrase segmentation of each hypothesis as text, where the file has it; None otherwise.
+        totals: the total score that the decoder gave each hypothesis, where the file has it; None otherwise.
+    """
+
+    texts: Sequence[str]
+    offsets: IntArray
+    names: tuple[str, ...]
+    values: FloatArray
+    ids: Sequence[str]
+    sparse_names: tuple[str, ...] = ()
+    sparse: Any = None
+    references: Sequence[tuple[str, ...]] | None = None
+    segments: Sequence[str] | None = None
+    totals: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_hypotheses(self) -> int:
+        """Number of hypotheses of all lists."""
+        return len(self.texts)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of hypotheses of each list, shape ``(n_lists,)``."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The list of each hypothesis, shape ``(n_hypotheses,)``."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def select(self, lists: npt.ArrayLike) -> Self:
+        """Return some of the lists, in the given order."""
+        chosen = example_numbers(lists, len(self))
+        rows = ranges(self.offsets[chosen], self.offsets[chosen + 1])
+        numbers, which = rows.tolist(), chosen.tolist()
+        return replace(
+            self,
+            texts=[self.texts[i] for i in numbers],
+            offsets=offsets_of(self.sizes[chosen]),
+            values=self.values[rows],
+            ids=[self.ids[i] for i in which],
+            sparse=None if self.sparse is None else sp.csr_array(self.sparse[rows]),
+            references=None if self.references is None else [self.references[i] for i in which],
+            segments=None if self.segments is None else [self.segments[i] for i in numbers],
+            totals=None if self.totals is None else self.totals[rows],
+        )

@@ -1,0 +1,1 @@
+"""Metrics of translations and transcripts: statistics of sentences, corpus scores, intervals and comparisons."""
