@@ -3,6 +3,7 @@
 namespace maxmargin {
 void bind_items(nb::module_& module);
 void bind_link_features(nb::module_& module);
+void bind_ngram_table(nb::module_& module);
 void bind_quality(nb::module_& module);
 void bind_scan_grid(nb::module_& module);
 void bind_string_table(nb::module_& module);
@@ -18,6 +19,7 @@ NB_MODULE(_kernels, module) {
     // Word tables may live in globals until the interpreter exits; that is not a leak.
     nanobind::set_leak_warnings(false);
     maxmargin::bind_string_table(module);
+    maxmargin::bind_ngram_table(module);
     maxmargin::bind_quality(module);
     maxmargin::bind_scan_grid(module);
     maxmargin::bind_items(module);
