@@ -6,10 +6,6 @@ import json
 from typing import Annotated
 
 import typer
-
-from maxmargin._terminal import console, printable
-from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
-from maxmargin.tasks.common.options import AsJson, Jobs, Level, ModelOut, Seed, numbers, numbers_option
 from maxmargin.tasks.reranking.cli.options import (
     Encoding,
     Features,
@@ -23,6 +19,10 @@ from maxmargin.tasks.reranking.cli.options import (
     Sources,
     names_of,
 )
+
+from maxmargin._terminal import console, printable
+from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
+from maxmargin.tasks.common.options import AsJson, Jobs, Level, ModelOut, Seed, numbers, numbers_option
 
 
 def train(
@@ -77,10 +77,11 @@ def train(
     """Tune the weights of features of hypotheses, and say what they gain on held-out lists."""
     writable(out, keep=[nbest, *(features or []), *(references or []), *(lattices or [])])
     with errors_as_lines():
-        from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
         from maxmargin.tasks.reranking.files import judged_files
-        from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
         from maxmargin.tasks.reranking.tuning.methods import method_named
+
+        from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
+        from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
 
         once([nbest, *(features or []), *(references or []), *(lattices or [])])
         settings = RerankerSettings(
