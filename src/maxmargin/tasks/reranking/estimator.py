@@ -148,7 +148,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         return self._model().scores(as_lists(X, groups))
 
     def score(self, X: Any, y: Any, groups: npt.ArrayLike | None = None) -> float:
-        """Return the quality of the chosen hypotheses as a corpus, larger is better: that of the metric, or mean gain."""
+        """Return the quality of the chosen hypotheses as a corpus, larger is better: the metric's, or the mean gain."""
         lists = as_lists(X, groups)
         judged = self._judged(lists, y, grouped=groups is not None)
         rows = lists.offsets[:-1] + np.asarray(self.predict(lists), dtype=np.int64)
