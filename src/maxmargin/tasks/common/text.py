@@ -57,15 +57,20 @@ def read_bytes(path: AnyPath) -> bytes:
     return data
 
 
-def read_text(path: AnyPath) -> bytes:
-    """Read a file like :func:`read_bytes`, check that it is UTF-8 without NUL, and drop the byte order mark."""
+def read_text(path: AnyPath, encoding: str = "utf-8") -> bytes:
+    """Read a file like :func:`read_bytes` as UTF-8, check that it is text without NUL, and drop the byte order mark."""
     data = read_bytes(path)
     try:
-        data.decode("utf-8")
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8, for example with iconv"
-        raise problem(path, line, message) from None
+        name = "UTF-8" if encoding == "utf-8" else encoding
+        message = f"byte 0x{data[error.start]:02x} is not {name}; save the file as UTF-8, for example with iconv, or give "
+        raise problem(path, line, message + "the encoding that it has (--encoding latin-1) where there is this option") from None
+    except (LookupError, UnicodeError):
+        raise problem(path, None, f"{printable(encoding)!r} is not an encoding of text; give one such as latin-1") from None
+    if encoding != "utf-8":
+        data = text.encode("utf-8", "surrogatepass")
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
         raise problem(path, line, "a NUL byte, so this is not UTF-8 text; save it as UTF-8, for example with iconv")
