@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import zlib
@@ -57,24 +58,38 @@ def read_bytes(path: AnyPath) -> bytes:
     return data
 
 
-def read_text(path: AnyPath, encoding: str = "utf-8") -> bytes:
-    """Read a file like :func:`read_bytes` as UTF-8, check that it is text without NUL, and drop the byte order mark."""
+def read_text(path: AnyPath, encoding: str | None = None) -> bytes:
+    """Read a file like :func:`read_bytes`, check that it is text without NUL, and drop the byte order mark.
+
+    Args:
+        path: the file.
+        encoding: its encoding, where users can give one (``--encoding``); None takes UTF-8 alone.
+
+    Returns:
+        The text as UTF-8.
+    """
     data = read_bytes(path)
     try:
-        text = data.decode(encoding)
+        text = data.decode(encoding or "utf-8")
+    except LookupError:
+        raise ValueError(f"--encoding {encoding} is not known; give one that Python has, such as latin-1") from None
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        name = "UTF-8" if encoding == "utf-8" else encoding
-        message = f"byte 0x{data[error.start]:02x} is not {name}; save the file as UTF-8, for example with iconv, or give "
-        raise problem(path, line, message + "the encoding that it has (--encoding latin-1) where there is this option") from None
-    except (LookupError, UnicodeError):
-        raise problem(path, None, f"{printable(encoding)!r} is not an encoding of text; give one such as latin-1") from None
-    if encoding != "utf-8":
-        data = text.encode("utf-8", "surrogatepass")
+        line = data[: error.start].decode(encoding or "utf-8", "replace").count("\n") + 1
+        given = f"--encoding {encoding}" if encoding and not _is_utf8(encoding) else "UTF-8"
+        advice = "save the file as UTF-8, for example with iconv"
+        if encoding:
+            advice += ", or give its encoding, as --encoding latin-1" if given == "UTF-8" else ", or give another one"
+        raise problem(path, line, f"byte 0x{data[error.start]:02x} is not {given}; {advice}") from None
+    if encoding and not _is_utf8(encoding):
+        data = text.encode("utf-8")
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
         raise problem(path, line, "a NUL byte, so this is not UTF-8 text; save it as UTF-8, for example with iconv")
     return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name == "utf-8"
 
 
 def lines_of(data: bytes) -> list[bytes]:
@@ -83,6 +98,11 @@ def lines_of(data: bytes) -> list[bytes]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def read_lines(path: AnyPath, encoding: str | None = None) -> list[str]:
+    """Return the lines of a file as strings, without line ends; ``encoding`` as for :func:`read_text`."""
+    return [line.decode("utf-8") for line in lines_of(read_text(path, encoding))]
 
 
 def words_of(line: bytes | str) -> list[str]:
