@@ -222,7 +222,7 @@ def _selected(
     taken = [best] if from_dev else [int(np.argmax(metric.quality(sums.sum(axis=0) - own))) for own in sums]
     held_out = []
     for number, one in enumerate(parts[0][1].metrics):
-        first, reranked, oracle = ([], [], [])  # type: ignore[var-annotated]
+        first, reranked, oracle = [], [], []
         for (_, test), own, variant in zip(parts, chosen, taken, strict=True):
             statistics = test.statistics[number]
             first.append(statistics[test.lists.offsets[:-1]])

@@ -106,7 +106,8 @@ def train(
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)
         return
-    from maxmargin.tasks.reranking.metrics.tables import report_table
+    from maxmargin.tasks.reranking.report import report_tables
 
-    console().print(report_table(model.report))
+    for table in report_tables(model.report):
+        console().print(table)
     print(*(printable(one.verdict) for one in model.report.held_out[:1]), sep="\n")

@@ -44,7 +44,9 @@ def parse_parquet(path: AnyPath, names: Sequence[str] | None) -> NBestLists:
             raise problem(path, None, "two columns of one name; give each column its own name")
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise problem(path, None, f"not a Parquet file that can be read ({quoted(str(error))}); write it again") from None
+        raise problem(
+            path, None, f"not a Parquet file that can be read ({quoted(str(error))}); write it again"
+        ) from None
     rows = (
         (row + 1, {name: column[row] for name, column in columns.items() if column[row] is not None})
         for row in range(table.num_rows)
@@ -149,7 +151,9 @@ class _Records:
         if not isinstance(identity, (str, int)) or isinstance(identity, bool):
             raise self.wrong(number, f"the id is {shown(identity)}; give a string or an integer")
         if (before := self.ids.setdefault(str(identity), number)) != number:
-            raise self.wrong(number, f"id {quoted(str(identity))} is that of {self.unit} {before} too; give each its own")
+            raise self.wrong(
+                number, f"id {quoted(str(identity))} is that of {self.unit} {before} too; give each its own"
+            )
         self._scores(number, record, count)
         self._once(number, record, count)
         sparse = self._listed(number, record, SPARSE, count, "an object from names to numbers")
@@ -163,7 +167,9 @@ class _Records:
 
     def _object(self, number: int, hypothesis: Any) -> dict[str, float]:
         if not isinstance(hypothesis, dict) or not isinstance(hypothesis.get(TEXT), str):
-            message = f'a hypothesis is {shown(hypothesis)}; give texts, or {{"{TEXT}": ..., "{FEATURES}": ...}} for all'
+            message = (
+                f'a hypothesis is {shown(hypothesis)}; give texts, or {{"{TEXT}": ..., "{FEATURES}": ...}} for all'
+            )
             raise self.wrong(number, message)
         self.texts.append(hypothesis[TEXT].strip())
         features = hypothesis.get(FEATURES)
@@ -250,7 +256,9 @@ class _Records:
     def _listed(self, number: int, record: dict[str, Any], key: str, count: int, what: str) -> list[Any] | None:
         value = record.get(key)
         if value is not None and (not isinstance(value, list) or len(value) != count):
-            raise self.wrong(number, f"'{key}' is {shown(value)}; give a list with {what} for each of {count} hypotheses")
+            raise self.wrong(
+                number, f"'{key}' is {shown(value)}; give a list with {what} for each of {count} hypotheses"
+            )
         return value
 
     def lists(self) -> NBestLists:
