@@ -5,10 +5,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "maxmargin/reranking/quality.hpp"
@@ -118,7 +120,7 @@ class Sweep {
     }
 
     Interval best(const GammaRange& range, std::int64_t window) {
-        std::sort(changes_.begin(), changes_.end());
+        sort();
         gammas_.resize(changes_.size());
         values_.resize(changes_.size() + 1);
         values_[0] = quality_(base_.data());
@@ -140,10 +142,49 @@ class Sweep {
         }
     };
 
+    // By three passes over digits of 11 bits, the upper half of each number; insertion puts the few that agree in it in
+    // order, and gives up where they are many. All of these keep the order of equal ones.
+    void sort() {
+        const std::size_t n = changes_.size();
+        if (n < 256) {
+            std::sort(changes_.begin(), changes_.end());
+            return;
+        }
+        constexpr int digit = 11;
+        constexpr std::uint64_t mask = (1u << digit) - 1;
+        counts_.assign(3 << digit, 0);
+        for (const Change& change : changes_)
+            for (int pass = 0; pass < 3; ++pass) ++counts_[(pass << digit) + ((key(change) >> (31 + digit * pass)) & mask)];
+        other_.resize(n);
+        for (int pass = 0; pass < 3; ++pass) {
+            std::uint32_t* count = counts_.data() + (pass << digit);
+            for (std::uint32_t at = 0, i = 0; i <= mask; ++i) at += std::exchange(count[i], at);
+            for (const Change& change : changes_) other_[count[(key(change) >> (31 + digit * pass)) & mask]++] = change;
+            changes_.swap(other_);
+        }
+        std::size_t moves = 0;
+        for (std::size_t i = 1; i < n; ++i) {
+            const Change change = changes_[i];
+            std::size_t at = i;
+            for (; at > 0 && change < changes_[at - 1]; --at, ++moves) changes_[at] = changes_[at - 1];
+            changes_[at] = change;
+            if (moves > 8 * n) {
+                std::sort(changes_.begin(), changes_.end());
+                return;
+            }
+        }
+    }
+    // Unsigned numbers in the order of the doubles.
+    static std::uint64_t key(const Change& change) {
+        const auto bits = std::bit_cast<std::uint64_t>(change.gamma + 0.0);  // no -0
+        return bits ^ (bits >> 63 ? ~std::uint64_t{0} : std::uint64_t{1} << 63);
+    }
+
     Quality quality_;
     std::int64_t k_;
     std::vector<double> base_, differences_, gammas_, values_;
-    std::vector<Change> changes_;
+    std::vector<Change> changes_, other_;
+    std::vector<std::uint32_t> counts_;
 };
 
 }  // namespace maxmargin::reranking

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "maxmargin/base/parallel.hpp"
@@ -100,11 +102,18 @@ class MertLists {
     std::int64_t pool_size() const { return d_ + n_random_; }
 
    private:
+    // A hypothesis that is the best of its list from some gamma on.
+    struct Run {
+        double from;
+        const double* statistics;
+    };
+
     struct Work {
         explicit Work(const MertLists& lists)
             : scores(static_cast<std::size_t>(lists.n_)), sweep(lists.quality_), lanes(simd::lanes_in_use()) {}
         std::vector<double> scores;
         Envelope envelope;
+        std::vector<Run> runs;
         Sweep sweep;
         int lanes;
     };
@@ -164,19 +173,42 @@ class MertLists {
 
     Interval search(std::int64_t j, const GammaRange& range, std::int64_t window, Work& work) const {
         const double* slopes = slopes_.data() + j * n_;
+        constexpr double start = -std::numeric_limits<double>::infinity();
+        const std::int64_t k = quality_.n_statistics;
+        // Statistics are asked for as soon as the hypotheses are known and read some lists later, so that no list waits
+        // for memory.
+        constexpr std::size_t ahead = 16;
+        std::size_t ends[ahead] = {}, done = 0;
+        auto& runs = work.runs;
+        runs.clear();
         work.sweep.clear();
+        const auto add = [&](double from, std::int64_t line) {
+            const double* row = statistics_.data() + line * k;
+            __builtin_prefetch(row);
+            __builtin_prefetch(row + k - 1);
+            runs.push_back({from, row});
+        };
+        const auto read_to = [&](std::size_t end) {
+            for (; done < end; ++done) {
+                if (runs[done].from == start) {
+                    work.sweep.start(runs[done].statistics);
+                } else {
+                    work.sweep.change(runs[done].from, runs[done - 1].statistics, runs[done].statistics);
+                }
+            }
+        };
         for (std::size_t i = 0; i + 1 < offsets_.size(); ++i) {
             const std::int64_t begin = offsets_[i];
             const auto& segments =
                 work.envelope(work.scores.data() + begin, slopes + begin, offsets_[i + 1] - begin, work.lanes);
-            const double* base = statistics_.data() + begin * quality_.n_statistics;
-            const auto statistics = [&](std::size_t t) { return base + segments[t].line * quality_.n_statistics; };
             std::size_t t = 0;
             while (t + 1 < segments.size() && segments[t + 1].from <= range.low) ++t;
-            work.sweep.start(statistics(t));
+            add(start, begin + segments[t].line);
             for (++t; t < segments.size() && segments[t].from < range.high; ++t)
-                work.sweep.change(segments[t].from, statistics(t - 1), statistics(t));
+                add(segments[t].from, begin + segments[t].line);
+            read_to(std::exchange(ends[i % ahead], runs.size()));
         }
+        read_to(runs.size());
         return work.sweep.best(range, window);
     }
 
