@@ -30,8 +30,8 @@ void check_lists(std::span<const std::int64_t> offsets, std::size_t n) {
 }
 
 std::unique_ptr<MertLists> prepare(const In<std::int64_t>& offsets, const In<double>& rows,
-                                   const In<double>& statistics, int formula, double beta,
-                                   const In<double>& directions, int threads) {
+                                   const In<double>& statistics, int formula, double beta, const In<double>& directions,
+                                   int threads) {
     require(rows.ndim() == 2 && statistics.ndim() == 2 && directions.ndim() == 2, "arrays must be matrices");
     require(rows.shape(0) == statistics.shape(0), "every hypothesis must have statistics");
     require(rows.shape(1) > 0 && rows.shape(1) == directions.shape(1), "directions must have an entry per feature");
@@ -68,8 +68,7 @@ nb::tuple search(const MertLists& lists, const In<double>& weights, const In<std
     const auto d = static_cast<std::size_t>(lists.n_features());
     require(weights.size() == d && signs.size() == d, "weights and signs must have an entry per feature");
     require(direction >= 0 && direction < lists.pool_size() && window >= 0, "there is no such direction or window");
-    const Interval best =
-        unlocked([&] { return lists.search_once(weights.data(), signs.data(), direction, window); });
+    const Interval best = unlocked([&] { return lists.search_once(weights.data(), signs.data(), direction, window); });
     return nb::make_tuple(best.gamma, best.value, best.here);
 }
 
@@ -87,8 +86,8 @@ nb::tuple envelopes(const In<std::int64_t>& offsets, const In<double>& scores, c
         std::vector<Envelope> work(static_cast<std::size_t>(std::max(threads, 1)));
         const int lanes = simd::lanes_in_use();
         parallel_each(n, 16, threads, [&](int thread, std::int64_t i) {
-            found[i] = work[thread](scores.data() + bounds[i], slopes.data() + bounds[i], bounds[i + 1] - bounds[i],
-                                    lanes);
+            found[i] =
+                work[thread](scores.data() + bounds[i], slopes.data() + bounds[i], bounds[i + 1] - bounds[i], lanes);
         });
         for (std::int64_t i = 0; i < n; ++i) {
             for (const auto& segment : found[i]) {

@@ -3,6 +3,7 @@
 namespace maxmargin {
 void bind_items(nb::module_& module);
 void bind_link_features(nb::module_& module);
+void bind_list_passes(nb::module_& module);
 void bind_mert(nb::module_& module);
 void bind_ngram_table(nb::module_& module);
 void bind_quality(nb::module_& module);
@@ -23,6 +24,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_ngram_table(module);
     maxmargin::bind_quality(module);
     maxmargin::bind_mert(module);
+    maxmargin::bind_list_passes(module);
     maxmargin::bind_scan_grid(module);
     maxmargin::bind_items(module);
     maxmargin::bind_link_features(module);

@@ -72,7 +72,8 @@ MM_INLINE std::int64_t filter_lines_at(const double* a, const double* b, std::in
     }
     double top = -infinity, top_slope = least, top_score = left;
     for (std::int64_t lane = 0; lane < width; ++lane)
-        if (farthest[lane] > top) top = farthest[lane], top_slope = farthest_slope[lane], top_score = farthest_score[lane];
+        if (farthest[lane] > top)
+            top = farthest[lane], top_slope = farthest_slope[lane], top_score = farthest_score[lane];
 
     // Any point in between makes a valid test, so rounding above costs survivors, not correctness.
     double rise = top_slope > least ? (top_score - left) / (top_slope - least) : infinity;
@@ -83,7 +84,8 @@ MM_INLINE std::int64_t filter_lines_at(const double* a, const double* b, std::in
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < n; i += width) {
         const std::int64_t begin = std::min(i, last);
-        const Vec offset = simd::load<Vec>(b + begin) - top_slope, score = simd::load<Vec>(a + begin) - (top_score - slack);
+        const Vec offset = simd::load<Vec>(b + begin) - top_slope,
+                  score = simd::load<Vec>(a + begin) - (top_score - slack);
         const Vec up = rise * offset, down = -fall * offset;
         const auto below = score < (up < down ? up : down);
         if (!simd::any(~below)) continue;
@@ -99,7 +101,8 @@ MM_LEVELS(filter_lines)
 // The envelope of one set of lines after the other; keeps its memory.
 class Envelope {
    public:
-    // The segments of lines 0 .. n - 1 in rising order of gamma; scores and slopes are finite. Valid until the next call.
+    // The segments of lines 0 .. n - 1 in rising order of gamma; scores and slopes are finite. Valid until the next
+    // call.
     const std::vector<Segment>& operator()(const double* scores, const double* slopes, std::int64_t n, int lanes) {
         if (static_cast<std::int64_t>(kept_.size()) < n) kept_.resize(static_cast<std::size_t>(n));
         const std::int64_t count = filter_lines(lanes, scores, slopes, n, kept_.data());

@@ -154,7 +154,8 @@ class Sweep {
         constexpr std::uint64_t mask = (1u << digit) - 1;
         counts_.assign(3 << digit, 0);
         for (const Change& change : changes_)
-            for (int pass = 0; pass < 3; ++pass) ++counts_[(pass << digit) + ((key(change) >> (31 + digit * pass)) & mask)];
+            for (int pass = 0; pass < 3; ++pass)
+                ++counts_[(pass << digit) + ((key(change) >> (31 + digit * pass)) & mask)];
         other_.resize(n);
         for (int pass = 0; pass < 3; ++pass) {
             std::uint32_t* count = counts_.data() + (pass << digit);
