@@ -69,8 +69,11 @@ struct Quality {
             orders += 1.0;
         }
         if (precision + recall <= 0.0) return 0.0;
+        // Rounded as sacrebleu does, as a choice between references that are equally good depends on it.
+        precision /= orders;
+        recall /= orders;
         const double factor = beta * beta;
-        return (1.0 + factor) * precision * recall / ((factor * precision + recall) * orders);
+        return (1.0 + factor) * precision * recall / (factor * precision + recall);
     }
 };
 
