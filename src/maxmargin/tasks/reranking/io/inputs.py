@@ -43,7 +43,7 @@ def read_references(paths: AnyPath | Sequence[AnyPath], encoding: str = "utf-8")
 
 
 def check_count(path: AnyPath, ids: Sequence[str], found: int, what: str, where: str, *, things: str = "list") -> None:
-    """As many lists, or other ``things``, as there are references or sources; the error says which seems to be missing."""
+    """As many lists, or other ``things``, as references or sources; the error says which one seems to be missing."""
     if found == len(ids):
         return
     message = f"{name_of(path)} has {count_of(len(ids), things)} and {where} has {count_of(found, what)}; "

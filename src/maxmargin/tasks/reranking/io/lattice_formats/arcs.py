@@ -69,7 +69,7 @@ class Arcs:
                 message = f"the {what} is node {node}, and there are {self.n_nodes} nodes, from 0; correct its number"
                 raise problem(path, self.line, message)
         shape = (self.n_nodes, self.n_nodes)
-        graph = sp.csr_array((np.ones(len(tail), dtype=np.int8), (tail, head)), shape=shape)
+        graph = sp.csr_array((np.ones(len(tail)), (tail, head)), shape=shape)
         if not (tail < head).all():
             _, part = connected_components(graph, directed=True, connection="strong")
             turning = part[tail] == part[head]  # also of an edge from a node to itself

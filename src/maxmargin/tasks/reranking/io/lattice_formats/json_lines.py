@@ -2,8 +2,8 @@
 
 ``{"id": "u1", "nodes": 3, "start": 0, "end": 2, "edges": [{"from": 0, "to": 1, "word": "a", "features": {"lm": -1}}]}``
 or, shorter, with a list per column: ``"edges": {"from": [0], "to": [1], "word": ["a"], "features": {"lm": [-1]}}``.
-Without ``nodes``, ``start`` and ``end`` there are as many nodes as edges name, and paths go from node 0 to the last. The word is
-null or absent for an edge without one. ``ref`` may give references.
+Without ``nodes``, ``start`` and ``end`` there are as many nodes as edges name, and paths go from node 0 to the last. An
+edge without a word has null or nothing there. ``ref`` may give references.
 """
 
 from __future__ import annotations
