@@ -3,6 +3,8 @@
 namespace maxmargin {
 void bind_items(nb::module_& module);
 void bind_link_features(nb::module_& module);
+void bind_list_passes(nb::module_& module);
+void bind_mert(nb::module_& module);
 void bind_nbest_scan(nb::module_& module);
 void bind_ngram_table(nb::module_& module);
 void bind_list_metrics(nb::module_& module);
@@ -25,6 +27,8 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_ngram_table(module);
     maxmargin::bind_texts(module);
     maxmargin::bind_quality(module);
+    maxmargin::bind_mert(module);
+    maxmargin::bind_list_passes(module);
     maxmargin::bind_nbest_scan(module);
     maxmargin::bind_list_metrics(module);
     maxmargin::bind_scan_grid(module);

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.encoder.ngrams import NgramFeatures
-from maxmargin.tasks.reranking.io.tokens import string_numbers, word_numbers
 
 TEXTS = st.lists(st.text(alphabet="ab é\n\t", max_size=8), min_size=1, max_size=8)
 
@@ -60,14 +58,3 @@ def test_a_damaged_state_is_refused() -> None:
             NgramFeatures.from_state({**state, **change})
     with pytest.raises(ValueError, match="extend one before it"):
         NgramFeatures.from_state({**state, "ngram_prefixes": state["ngram_prefixes"] + 5})
-
-
-@given(TEXTS)
-def test_words_are_numbered_as_they_first_appear(texts: list[str]) -> None:
-    table = _kernels.StringTable()
-    starts, numbers = word_numbers(texts, table, grow=True)
-    words = [text.split() for text in texts]
-    assert np.diff(starts).tolist() == [len(one) for one in words]
-    order = list(dict.fromkeys(word for one in words for word in one))
-    assert numbers.tolist() == [order.index(word) for one in words for word in one]
-    assert string_numbers([*order, "unknown word"], table, grow=False).tolist() == [*range(len(order)), -1]

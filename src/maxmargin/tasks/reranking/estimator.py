@@ -17,10 +17,9 @@ from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.io.forms import as_lists
 from maxmargin.tasks.reranking.io.lists import NBestLists
 from maxmargin.tasks.reranking.metrics.base import Metric
-from maxmargin.tasks.reranking.metrics.names import metric_named, second_metric
 from maxmargin.tasks.reranking.metrics.gains import Gains
+from maxmargin.tasks.reranking.metrics.names import metric_named, second_metrics
 from maxmargin.tasks.reranking.model import RerankerModel
-from maxmargin.tasks.reranking.report import Report
 from maxmargin.tasks.reranking.training import Judged, RerankerSettings, train_reranker
 from maxmargin.tasks.reranking.tuning.base import Method
 
@@ -114,7 +113,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         references = _references(y)
         if references is not None:
             tuned = metric_named(self.metric or "bleu") if not isinstance(self.metric, Metric) else self.metric
-            return Judged.of(lists, references, (tuned, *second_metric(tuned)))
+            return Judged.of(lists, references, (tuned, *second_metrics(tuned)))
         if self.metric is not None:
             raise ValueError("metric needs references, and y has gains; give references, or leave metric out")
         gains = np.asarray(y, dtype=np.float64) if grouped else _flat(y, lists)
@@ -149,7 +148,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         return self._model().scores(as_lists(X, groups))
 
     def score(self, X: Any, y: Any, groups: npt.ArrayLike | None = None) -> float:
-        """Return the quality of the chosen hypotheses as a corpus, larger is better: that of the metric, or mean gain."""
+        """Return the quality of the chosen hypotheses as a corpus, larger is better: the metric's, or the mean gain."""
         lists = as_lists(X, groups)
         judged = self._judged(lists, y, grouped=groups is not None)
         rows = lists.offsets[:-1] + np.asarray(self.predict(lists), dtype=np.int64)

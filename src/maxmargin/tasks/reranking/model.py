@@ -37,6 +37,10 @@ class RerankerModel(Model):
     encoder: RerankingEncoder
     report: Report | None = None
 
+    def predict(self, X: Any) -> list[int]:
+        """Return the number of the best hypothesis of each list, counted from 0, the first of equal ones."""
+        return super().predict(X)
+
     def scores(self, X: Any) -> list[FloatArray]:
         """Return the scores of the hypotheses of each list."""
         lists = as_lists(X)
@@ -54,7 +58,7 @@ class RerankerModel(Model):
         return [lists.texts[first + at] for first, at in zip(lists.offsets.tolist(), self.predict(lists), strict=False)]
 
     def k_best_texts(self, X: Any, k: int) -> list[list[tuple[str, float]]]:
-        """Return the ``k`` best different texts of each list with their scores, best first; fewer where there are fewer."""
+        """Return the ``k`` best different texts of each list with their scores, best first."""
         k = _checks.integer("k", k, least=1)
         lists, found = as_lists(X), []
         for first, scores in zip(lists.offsets.tolist(), self.scores(lists), strict=False):
@@ -85,7 +89,7 @@ class RerankerModel(Model):
         weight = checks.weights(sample_weight, len(lists))
 
         def score(model: Model) -> float:
-            chosen = model.predict(lists)
+            chosen = model.outputs(model.encoder.transform(lists))  # type: ignore[arg-type]
             if metric is not None:
                 return float(metric(list(y), chosen))
             return float(np.average([one[at] for one, at in zip(gains, chosen, strict=True)], weights=weight))

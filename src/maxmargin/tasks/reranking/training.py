@@ -1,9 +1,9 @@
-"""Training of rerankers: features, a tuning method, settings chosen on held-out lists, and an honest account of the gain.
+"""Training of rerankers: a tuning method, its settings chosen on held-out lists, and an honest account of the gain.
 
-Lists are split into folds. Every setting of the method is tuned on all folds but one and chooses the hypotheses of that
-one, so that all lists are chosen for by weights that did not see them. The setting with the best quality on these choices
-is taken. Being the best of several, its own quality flatters; reported is the quality of the choices that each fold gets
-from the setting that the *other* folds prefer. The final weights are tuned on all lists.
+Lists are split into folds. Every setting of the method is tuned on all folds but one and chooses the hypotheses of
+that one, so that all lists are chosen for by weights that did not see them. The setting with the best quality on these
+choices is taken. Being the best of several, its own quality flatters; reported is the quality of the choices that each
+fold gets from the setting that the *other* folds prefer. The final weights are tuned on all lists.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _selected(
     taken = [best] if from_dev else [int(np.argmax(metric.quality(sums.sum(axis=0) - own))) for own in sums]
     held_out = []
     for number, one in enumerate(parts[0][1].metrics):
-        first, reranked, oracle = ([], [], [])  # type: ignore[var-annotated]
+        first, reranked, oracle = [], [], []
         for (_, test), own, variant in zip(parts, chosen, taken, strict=True):
             statistics = test.statistics[number]
             first.append(statistics[test.lists.offsets[:-1]])
