@@ -26,6 +26,7 @@ from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.model import RerankerModel
 from maxmargin.tasks.reranking.report import HeldOut, Report
 from maxmargin.tasks.reranking.tuning.base import Method, Tuned, TuningLists
+from maxmargin.tasks.reranking.tuning.decoder import decoder_weights
 from maxmargin.tasks.reranking.tuning.methods import method_named
 from maxmargin.training.selection import folds
 
@@ -141,14 +142,14 @@ def train_reranker(
         for train, test in parts:
             fitted, lists = _prepared(train, settings)
             held = test.tuning_lists(fitted.rows(test.lists), lists.signs)
-            start, rows = _start(train.lists, fitted), []
+            start, rows = _start(train, fitted, lists.rows), []
             for variant in variants:
                 rows.append(held.choose(variant.tune(lists, start=start, seed=settings.random_state).weights))
                 stages.advance()
             chosen.append(rows)
         best, report = _selected(parts, chosen, variants, settings, from_dev=dev is not None)
         fitted, lists = _prepared(judged, settings)
-        start = _start(judged.lists, fitted)
+        start = _start(judged, fitted, lists.rows)
         tuned = variants[best].tune(lists, start=start, seed=settings.random_state)
         stages.advance()
     report = replace(report, details=tuned.details)
@@ -179,21 +180,12 @@ def _prepared(judged: Judged, settings: RerankerSettings) -> tuple[RerankingEnco
     return fitted, judged.tuning_lists(rows, settings.signs(fitted.names, fitted.n_weights))
 
 
-def _start(lists: NBestLists, fitted: RerankingEncoder) -> FloatArray | None:
-    """The decoder's own weights, as far as the total scores in the file tell them; None if there are none."""
-    if lists.totals is None or not lists.names or fitted.normalize == "list":
-        return None
-    columns = [lists.names.index(name) for name in fitted.names if name in lists.names]
-    sizes = lists.sizes
-    means = [
-        np.repeat(np.add.reduceat(x, lists.offsets[:-1], axis=0).T / sizes, sizes, axis=-1).T
-        for x in (lists.values[:, columns], lists.totals)
-    ]
-    found = np.linalg.lstsq(lists.values[:, columns] - means[0], lists.totals - means[1], rcond=None)[0]
-    start = np.zeros(fitted.n_weights)
-    place = [at for at, name in enumerate(fitted.names) if name in lists.names]
-    start[place] = found * fitted.scale[place]
-    return start if start.any() else None
+def _start(judged: Judged, fitted: RerankingEncoder, rows: Any) -> FloatArray | None:
+    """The decoder's own weights, as far as its scores or the order of the lists tell them; None if they do not."""
+    n_dense = len(fitted.names)
+    dense = rows[:, :n_dense] if isinstance(rows, np.ndarray) else rows[:, :n_dense].toarray()
+    found = decoder_weights(dense, judged.lists.offsets, judged.lists.totals)
+    return None if found is None else np.concatenate([found, np.zeros(fitted.n_weights - n_dense)])
 
 
 def _selected(
