@@ -163,6 +163,17 @@ def test_a_master_that_lost_step_is_built_again() -> None:
     assert now.loss @ warm.multipliers == pytest.approx(now.loss @ cold.multipliers)
 
 
+def test_a_start_that_violates_no_margin() -> None:
+    problem = within(make("candidates", n=4), C=50.0)
+    found = run(replace(problem, rescaling="none"), mm.ColumnGeneration())
+    start = Start(3.0 * found.weights)
+    assert replace(problem, rescaling="none").hinge(3.0 * found.weights) == 0.0
+    for solver in (mm.ColumnGeneration(master="highs"), mm.ColumnGeneration(master="proximal")):
+        again = solve(replace(problem, rescaling="none"), solver, stop=Stop(tol=1e-6), start=start)
+        assert again.status is Status.CONVERGED
+        assert again.certificate.primal == pytest.approx(found.certificate.primal, rel=1e-5)
+
+
 # --- several good outputs -------------------------------------------------------------------------------------------
 
 
