@@ -13,7 +13,6 @@ from maxmargin.encoders.base import State
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.io.lists import NBestLists
-from maxmargin.tasks.reranking.io.tokens import string_numbers
 
 Occurrences = tuple[IntArray, npt.NDArray[np.int32], Any]
 """Starts of rows, columns (-1 for unknown names) and values."""
@@ -87,7 +86,7 @@ class NamedRows:
 
     def matrix(self, table: _kernels.StringTable, *, grow: bool) -> Any:
         """Return the entries as CSR with the numbers of names in a table as columns; unknown names are left out."""
-        columns = string_numbers(self._strings, table, grow=grow)[self._which]
+        columns = _numbers(self._strings, table, grow=grow)[self._which]
         known = columns >= 0
         starts = np.concatenate([[0], np.cumsum(known)])[self._starts]
         found = sp.csr_array((self._values[known], columns[known], starts), shape=(len(starts) - 1, len(table)))
@@ -102,3 +101,13 @@ def sparse_of_file(lists: NBestLists) -> NamedRows:
         return NamedRows([], np.zeros(lists.n_hypotheses + 1, dtype=np.int64), nothing, np.zeros(0))
     matrix = lists.sparse
     return NamedRows(lists.sparse_names, matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+
+
+def _numbers(strings: Sequence[str], table: _kernels.StringTable, *, grow: bool) -> npt.NDArray[np.int32]:
+    """Number whole strings; unknown ones are added to the table, or get -1."""
+    coded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
+    buffer = np.frombuffer(b"".join(coded), dtype=np.uint8)
+    numbers = np.empty(len(coded), dtype=np.int32)
+    table.number(buffer, np.ascontiguousarray(ends[:-1]), np.ascontiguousarray(ends[1:]), grow, numbers)
+    return numbers

@@ -12,7 +12,6 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.base import State
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.reranking.io.tokens import word_numbers
 
 BEGIN, END = "<s>", "</s>"
 
@@ -103,8 +102,8 @@ class NgramFeatures:
 
 def _framed(texts: Sequence[str], words: Any, *, grow: bool) -> tuple[IntArray, npt.NDArray[np.int32]]:
     """The words of each text between the marks of its begin and end."""
-    _, (begin, end) = word_numbers([f"{BEGIN} {END}"], words, grow=grow)
-    starts, numbers = word_numbers(texts, words, grow=grow)
+    (begin, end), _ = _kernels.words_of_texts(words, [f"{BEGIN} {END}"], False, grow)
+    numbers, starts = _kernels.words_of_texts(words, texts, False, grow)
     at = starts + 2 * np.arange(len(starts))
     framed = np.empty(len(numbers) + 2 * len(texts), dtype=np.int32)
     framed[at[:-1]], framed[at[1:] - 1] = begin, end

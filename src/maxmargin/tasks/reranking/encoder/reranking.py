@@ -150,8 +150,10 @@ class RerankingEncoder(Encoder):
         return len(self.names) + sum(found.n_features for found in self.sparse.values())
 
     def feature_names(self) -> list[str]:
-        """Return a readable name for every weight."""
-        return [*self.names, *(name for found in self.sparse.values() for name in found.names())]
+        """Return a readable name for every weight; those of n-grams and phrase pairs begin with their kind."""
+        kinds = {"ngrams": "ngram ", "phrases": "phrase "}
+        sparse = (f"{kinds.get(kind, '')}{name}" for kind, found in self.sparse.items() for name in found.names())
+        return [*self.names, *sparse]
 
     # The file.
 
