@@ -1,22 +1,28 @@
 """Bootstrap intervals and paired comparisons of rates, by resampling the sentences of a corpus (Efron).
 
-A rate must depend on each sentence only through two integers, ``total`` and ``hits``, by their sums over the corpus, as
-error rates, accuracies and F1 do. A resample is then one multinomial draw over the distinct pairs, so a million
-sentences cost little more than a thousand.
+A rate must depend on each sentence only through a few statistics, by their sums over the corpus, as error rates,
+accuracies, F1 and BLEU do. A resample is then one multinomial draw over the distinct rows of statistics, so a million
+sentences with few distinct rows cost little more than a thousand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import FloatArray
 
-Rate = Callable[[FloatArray, FloatArray], FloatArray]
-"""Maps sums of totals and of hits, of any shape, to rates of the same shape."""
+Statistics = npt.NDArray[Any]
+"""Statistics of each sentence, integers or floats, shape ``(sentences, k)``."""
+
+Rate = Callable[[FloatArray], FloatArray]
+"""Maps sums of statistics, shape ``(..., k)``, to rates, shape ``(...)``."""
+
+_BLOCK = 1 << 22  # entries of the draws that are in memory at once
 
 
 @dataclass(frozen=True)
@@ -58,36 +64,38 @@ class Comparison:
         return {difference: self.difference, "interval": [self.low, self.high], "p_value": self.p_value}
 
 
-def interval(counts: IntArray, rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Interval:
+def interval(
+    statistics: Statistics, rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Interval:
     """Return the percentile bootstrap interval of a rate.
 
     Args:
-        counts: total and hits of each sentence, shape ``(sentences, 2)``.
+        statistics: those of each sentence, shape ``(sentences, k)``.
         rate: computes the rate from the sums.
         level: share of the resamples inside the interval.
         resamples: number of resampled corpora.
         seed: random seed.
     """
     _check(level)
-    rates = _resampled([counts], rate, resamples, seed)[:, 0]
+    rates = _resampled([statistics], rate, resamples, seed)[:, 0]
     low, high = np.quantile(rates, [0.5 - level / 2, 0.5 + level / 2])
     return Interval(float(low), float(high), level)
 
 
 def mean_interval(
-    counts: Sequence[IntArray], rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    statistics: Sequence[Statistics], rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Interval:
     """Return the percentile bootstrap interval of the mean of several rates over the same sentences.
 
     Args:
-        counts: for each rate the total and hits of each sentence, shape ``(sentences, 2)``.
+        statistics: for each rate the statistics of each sentence, shape ``(sentences, k)``.
         rate: computes a rate from the sums; rates that are not numbers (NaN) are left out of the mean.
         level: share of the resamples inside the interval.
         resamples: number of resampled corpora.
         seed: random seed.
     """
     _check(level)
-    rates = _resampled(counts, rate, resamples, seed)
+    rates = _resampled(statistics, rate, resamples, seed)
     defined = np.isfinite(rates)
     means = np.where(defined, rates, 0.0).sum(axis=1) / np.maximum(defined.sum(axis=1), 1)
     means = means[defined.any(axis=1)]
@@ -98,20 +106,19 @@ def mean_interval(
 
 
 def compare(
-    first: IntArray, second: IntArray, rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    first: Statistics, second: Statistics, rate: Rate, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Comparison:
     """Return the paired bootstrap comparison: both systems are scored on the same resampled sentences.
 
     Args:
-        first: total and hits of each sentence, shape ``(sentences, 2)``.
+        first: statistics of each sentence, shape ``(sentences, k)``.
         second: the same for the other system.
         rate: computes the rate from the sums.
         level: share of the resamples inside the interval.
         resamples: number of resampled corpora.
         seed: random seed.
     """
-    if len(first) != len(second):
-        raise ValueError(f"the first system has {len(first)} sentences and the second {len(second)}; give the same")
+    _check_pair(first, second)
     _check(level)
     rates = _resampled([first, second], rate, resamples, seed)
     differences = rates[:, 1] - rates[:, 0]
@@ -119,8 +126,42 @@ def compare(
     # The corpus itself counts as one resample, so no p value is zero.
     lower, higher = ((differences <= 0).sum() + 1, (differences >= 0).sum() + 1)
     p_value = min(1.0, 2.0 * float(min(lower, higher)) / (resamples + 1))
-    whole = [float(rate(*counts.sum(axis=0, dtype=np.float64))) for counts in (first, second)]
-    return Comparison(whole[1] - whole[0], float(low), float(high), level, p_value)
+    return Comparison(_difference(first, second, rate), float(low), float(high), level, p_value)
+
+
+def randomization_test(
+    first: Statistics, second: Statistics, rate: Rate, *, trials: int = 10000, seed: int = 0
+) -> float:
+    """Return the p value of approximate randomization, for the hypothesis that the two systems are alike.
+
+    In each trial the two systems' outputs of each sentence are swapped or not, by the toss of a coin; the p value is
+    the share of trials, the corpus itself among them, in which the rates differ by at least as much as they do (Riezler
+    and Maxwell, *On some pitfalls in automatic evaluation and significance testing for MT*, 2005).
+
+    Args:
+        first: statistics of each sentence, shape ``(sentences, k)``.
+        second: the same for the other system.
+        rate: computes the rate from the sums.
+        trials: number of trials.
+        seed: random seed.
+    """
+    _check_pair(first, second)
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1, got {trials}")
+    observed = abs(_difference(first, second, rate))
+    totals = [one.sum(axis=0, dtype=np.float64) for one in (first, second)]
+    moved = np.asarray(second, dtype=np.float64) - first
+    kinds, times = np.unique(moved[moved.any(axis=1)], axis=0, return_counts=True)
+    if not len(kinds):
+        return 1.0
+    rng = np.random.default_rng(seed)
+    as_far = 0
+    for size in _blocks(trials, len(kinds)):
+        swapped = rng.binomial(times, 0.5, size=(size, len(kinds))).astype(np.float64) @ kinds
+        differences = rate(totals[1] - swapped) - rate(totals[0] + swapped)
+        # Sums of floats depend on the order of the sentences, by their rounding alone.
+        as_far += int((np.abs(differences) >= observed * (1.0 - 1e-12)).sum())
+    return (as_far + 1) / (trials + 1)
 
 
 def _check(level: float) -> None:
@@ -128,22 +169,41 @@ def _check(level: float) -> None:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
 
 
-def _resampled(systems: Sequence[IntArray], rate: Rate, resamples: int, seed: int) -> FloatArray:
+def _check_pair(first: Statistics, second: Statistics) -> None:
+    if len(first) != len(second):
+        raise ValueError(f"the first system has {len(first)} sentences and the second {len(second)}; give the same")
+
+
+def _difference(first: Statistics, second: Statistics, rate: Rate) -> float:
+    """Return the rate of the second system minus that of the first, on the corpus itself."""
+    whole = [float(rate(one.sum(axis=0, dtype=np.float64))) for one in (first, second)]
+    return whole[1] - whole[0]
+
+
+def _blocks(draws: int, kinds: int) -> Iterator[int]:
+    """Yield numbers of draws that are in memory at once."""
+    size = max(1, _BLOCK // kinds)
+    for begin in range(0, draws, size):
+        yield min(size, draws - begin)
+
+
+def _resampled(systems: Sequence[Statistics], rate: Rate, resamples: int, seed: int) -> FloatArray:
     """Return the rate of each system on each resample, shape ``(resamples, systems)``."""
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
-    n = len(systems[0])
+    n, k = systems[0].shape
     rates = np.empty((resamples, len(systems)))
     if not n:
-        rates[:] = rate(np.zeros(1), np.zeros(1))
+        rates[:] = rate(np.zeros((1, k)))
         return rates
     kinds, times = np.unique(np.concatenate(systems, axis=1), axis=0, return_counts=True)
+    values = kinds.astype(np.float64)
     rng = np.random.default_rng(seed)
     share = times / n
-    block = max(1, (1 << 22) // len(kinds))
-    for begin in range(0, resamples, block):
-        drawn = rng.multinomial(n, share, size=min(block, resamples - begin))
-        totals = (drawn @ kinds).astype(np.float64)
-        for system in range(len(systems)):
-            rates[begin : begin + len(drawn), system] = rate(totals[:, 2 * system], totals[:, 2 * system + 1])
+    begin = 0
+    for size in _blocks(resamples, len(kinds)):
+        drawn = rng.multinomial(n, share, size=size).astype(np.float64)
+        sums = (drawn @ values).reshape(size, len(systems), k)
+        rates[begin : begin + size] = rate(sums)
+        begin += size
     return rates

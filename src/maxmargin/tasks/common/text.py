@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import zlib
@@ -31,9 +32,9 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def problem(path: AnyPath, line: int | None, message: str) -> FileError:
-    """Return the error for a line, counted from 1, or for the whole file."""
-    where = name_of(path) if line is None else f"{name_of(path)}, line {line}"
+def problem(path: AnyPath, line: int | None, message: str, *, unit: str = "line") -> FileError:
+    """Return the error for a line, counted from 1, or another unit of a file, or for the whole file."""
+    where = name_of(path) if line is None else f"{name_of(path)}, {unit} {line}"
     return FileError(f"{where}: {message}")
 
 
@@ -57,19 +58,38 @@ def read_bytes(path: AnyPath) -> bytes:
     return data
 
 
-def read_text(path: AnyPath) -> bytes:
-    """Read a file like :func:`read_bytes`, check that it is UTF-8 without NUL, and drop the byte order mark."""
+def read_text(path: AnyPath, encoding: str | None = None) -> bytes:
+    """Read a file like :func:`read_bytes`, check that it is text without NUL, and drop the byte order mark.
+
+    Args:
+        path: the file.
+        encoding: its encoding, where users can give one (``--encoding``); None takes UTF-8 alone.
+
+    Returns:
+        The text as UTF-8.
+    """
     data = read_bytes(path)
     try:
-        data.decode("utf-8")
+        text = data.decode(encoding or "utf-8")
+    except LookupError:
+        raise ValueError(f"--encoding {encoding} is not known; give one that Python has, such as latin-1") from None
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8, for example with iconv"
-        raise problem(path, line, message) from None
+        line = data[: error.start].decode(encoding or "utf-8", "replace").count("\n") + 1
+        given = f"--encoding {encoding}" if encoding and not _is_utf8(encoding) else "UTF-8"
+        advice = "save the file as UTF-8, for example with iconv"
+        if encoding:
+            advice += ", or give its encoding, as --encoding latin-1" if given == "UTF-8" else ", or give another one"
+        raise problem(path, line, f"byte 0x{data[error.start]:02x} is not {given}; {advice}") from None
+    if encoding and not _is_utf8(encoding):
+        data = text.encode("utf-8")
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
         raise problem(path, line, "a NUL byte, so this is not UTF-8 text; save it as UTF-8, for example with iconv")
     return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name == "utf-8"
 
 
 def lines_of(data: bytes) -> list[bytes]:
@@ -78,6 +98,11 @@ def lines_of(data: bytes) -> list[bytes]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def read_lines(path: AnyPath, encoding: str | None = None) -> list[str]:
+    """Return the lines of a file as strings, without line ends; ``encoding`` as for :func:`read_text`."""
+    return [line.decode("utf-8") for line in lines_of(read_text(path, encoding))]
 
 
 def words_of(line: bytes | str) -> list[str]:

@@ -176,5 +176,6 @@ def _total_and_hits(scores: Scores) -> IntArray:
     return np.stack([counts[:, 0] + counts[:, 1], counts[:, 3] + counts[:, 4]], axis=1)
 
 
-def _aer(total: FloatArray, hits: FloatArray) -> FloatArray:
+def _aer(sums: FloatArray) -> FloatArray:
+    total, hits = sums[..., 0], sums[..., 1]
     return np.where(total > 0, 1.0 - hits / np.maximum(total, 1.0), 0.0)

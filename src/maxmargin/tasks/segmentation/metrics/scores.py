@@ -25,8 +25,6 @@ from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Comparison, Interval
 from maxmargin.tasks.segmentation.metrics.boundaries import boundary_scores
 
-_SHARES = 1 << 20  # resampling takes integers: boundary F is counted in these parts
-
 
 @dataclass(frozen=True, eq=False)
 class Scores:
@@ -255,9 +253,8 @@ def boundary_interval(scores: Scores, **settings: Any) -> Interval:
     """Return a bootstrap interval of the mean boundary F of images."""
     rates = scores.image_boundary_f
     known = np.isfinite(rates)
-    parts = np.rint(np.where(known, rates, 0.0) * _SHARES).astype(np.int64)
-    counts = np.stack([known.astype(np.int64) * _SHARES, parts], axis=1)
-    return resampling.mean_interval([counts], _share, **settings)
+    statistics = np.stack([known, np.where(known, rates, 0.0)], axis=1)
+    return resampling.mean_interval([statistics], _share, **settings)
 
 
 def compare_scores(first: Scores, second: Scores, **settings: Any) -> Comparison:
@@ -279,11 +276,13 @@ def _union_and_intersection(scores: Scores) -> list[IntArray]:
     return [np.stack([union[:, at], both[:, at]], axis=1) for at in range(len(scores.names))]
 
 
-def _error_rate(total: FloatArray, right: FloatArray) -> FloatArray:
+def _error_rate(sums: FloatArray) -> FloatArray:
+    total, right = sums[..., 0], sums[..., 1]
     return np.where(total > 0, 1.0 - right / np.maximum(total, 1.0), 0.0)
 
 
-def _share(total: FloatArray, hits: FloatArray) -> FloatArray:
+def _share(sums: FloatArray) -> FloatArray:
+    total, hits = sums[..., 0], sums[..., 1]
     return np.where(total > 0, hits / np.maximum(total, 1.0), np.nan)
 
 
@@ -297,7 +296,7 @@ def _iou(confusion: IntArray) -> FloatArray:
 
 
 def _ratios(hits: IntArray, total: IntArray) -> FloatArray:
-    return _share(np.asarray(total, dtype=np.float64), np.asarray(hits, dtype=np.float64))
+    return _share(np.stack([total, hits], axis=-1).astype(np.float64))
 
 
 def _ratio(hits: float, total: float) -> float:

@@ -343,7 +343,8 @@ def _pairs(gold: IntArray, predicted: IntArray, k: int) -> IntArray:
     return np.stack([found // max(k, 1), found % max(k, 1), times], axis=1).astype(np.int64)
 
 
-def _quotient(total: FloatArray, hits: FloatArray) -> FloatArray:
+def _quotient(sums: FloatArray) -> FloatArray:
+    total, hits = sums[..., 0], sums[..., 1]
     return np.where(total > 0, hits / np.maximum(total, 1.0), 0.0)
 
 
