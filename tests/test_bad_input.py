@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from data import KINDS, PickOne, chains, cuts, graphs, matchings, picks, trees
+from data import KINDS, PickOne, chains, cuts, graphs, lattices, matchings, picks, trees, variables_of
 from sklearn.base import clone
 
 import maxmargin as mm
@@ -48,6 +48,8 @@ def features_of(kind, x):
     """The main features of one input, and how to put others in their place."""
     if isinstance(x, mm.Graph):
         return x.node_features, lambda new: replace(x, node_features=new)
+    if isinstance(x, mm.WordLattice):
+        return x.features, lambda new: replace(x, features=new)
     return x, lambda new: new
 
 
@@ -189,7 +191,7 @@ def test_sample_weights(fitted, kind, weight, message):
 @kinds
 def test_loss_weights(fitted, kind):
     model, X, y = fitted[kind]
-    counts = [x.shape[0] * x.shape[1] if kind == "matching" else len(z) for x, z in zip(X, y, strict=True)]
+    counts = [variables_of(*example) for example in zip(X, y, strict=True)]
     good = [np.ones(n) for n in counts]
     for bad in (np.ones(counts[BAD] + 1), -np.ones(counts[BAD]), np.full(counts[BAD], np.nan), 1.0, "a", None, [1j]):
         with pytest.raises(ValueError, match=rf"example {BAD}: loss_weight must be {counts[BAD]} finite numbers"):
