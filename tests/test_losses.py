@@ -9,12 +9,14 @@ import pytest
 from data import PickOne, chains, cuts, matchings, picks
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
-from maxmargin import StructuredSVM
-from maxmargin.encoders import ChainEncoder, CutEncoder, MatchingEncoder, PartsEncoder
+from maxmargin import CandidatesSVM, ChainSVM, StructuredSVM
+from maxmargin.encoders import CandidatesEncoder, ChainEncoder, CutEncoder, MatchingEncoder, PartsEncoder
 from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
+from maxmargin.training import Examples
 
 seeds = st.integers(0, 10_000)
 prices = st.sampled_from([0.0, 0.5, 1.0, 3.0])
@@ -252,3 +254,128 @@ def test_problems_refuse_parts_that_do_not_match():
         Problem.build(first.structure, second.features, gold, Hamming(), L2(C=1.0))
     with pytest.raises(ValueError, match="mask of shape"):
         Problem.build(first.structure, first.features, gold, Hamming(), L2(nonnegative=np.array([True])))
+
+
+# Costs given with the examples.
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Loss):
+    """The costs of a whole batch as a loss: asked for a batch of one shard, it knows which."""
+
+    values: np.ndarray
+
+    def costs(self, structure, gold):
+        assert len(self.values) in (structure.starts[1], structure.n_parts)
+        return self.values, -self.values * gold[: len(self.values)]
+
+
+KINDS = {"matching": (MatchingEncoder, matchings), "cut": (CutEncoder, cuts), "chain": (ChainEncoder, chains)}
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=seeds)
+def test_given_costs_are_those_of_a_loss_with_these_numbers(kind, rescaling, seed):
+    encoder, make = KINDS[kind]
+    X, y = make(4, seed=seed)
+    _, packed, gold = packed_of(encoder(), X, y)
+    rng = np.random.default_rng(seed)
+    variables = kind == "cut" or rescaling == "slack" or seed % 2
+    n = packed.structure.starts[1] if variables else packed.structure.n_parts
+    costs = rng.normal(size=n)
+    if rescaling == "slack":  # no output may cost less than the gold one
+        costs = np.abs(costs) * np.where(gold[:n] > 0, -1.0, 1.0)
+    weights = {"example_weight": rng.random(4), "loss_weight": rng.random(packed.structure.starts[1])}
+    one = problem_of(packed, gold, costs, rescaling=rescaling, **weights)
+    other = problem_of(packed, gold, Known(costs), rescaling=rescaling, **weights)
+    np.testing.assert_array_equal(one.costs, other.costs)
+    assert one.constant == other.constant
+    assert one.fingerprint() == other.fingerprint()
+    w = np.abs(rng.normal(size=one.n_weights))
+    np.testing.assert_array_equal(one.most_violated(w).value, other.most_violated(w).value)
+    z, _ = random_output(packed, seed)
+    plain = problem_of(packed, gold, costs)
+    assert plain.loss(z) == pytest.approx(costs @ (z - gold)[:n], abs=1e-9)
+    assert plain.loss(gold) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_given_costs_are_cut_into_pieces_with_the_batch(monkeypatch):
+    X, y = chains(6, edges=True)
+    _, packed, gold = packed_of(ChainEncoder(), X, y)
+    rng = np.random.default_rng(0)
+    for n in (packed.structure.starts[1], packed.structure.n_parts):
+        costs = rng.normal(size=n)
+        whole = problem_of(packed, gold, costs)
+        monkeypatch.setattr("maxmargin.problem.problem._PIECE", 10)
+        pieces = problem_of(packed, gold, costs)
+        monkeypatch.undo()
+        np.testing.assert_array_equal(pieces.costs, whole.costs)
+        assert pieces.constant == pytest.approx(whole.constant)
+        some = whole.select([4, 1])
+        z, _ = random_output(packed, 2)
+        at = packed.structure.parts_of([4, 1])
+        padded = np.concatenate([costs, np.zeros(packed.structure.n_parts - n)])
+        assert some.loss(z[at]) == pytest.approx(padded[at] @ (z - gold)[at])
+
+
+def test_candidates_with_costs_by_enumeration():
+    rng = np.random.default_rng(5)
+    X = [rng.normal(size=(n, 3)) for n in (4, 1, 7, 5)]
+    costs = [rng.random(len(x)).round(2) for x in X]
+    y = [int(c.argmin()) for c in costs]
+    weight = np.array([1.0, 2.0, 0.5, 1.5])
+    model = CandidatesSVM(C=2.0, tol=1e-8).fit(X, y, weight, costs=costs)
+    w = model.coef_
+    hinges = [max(x @ w - x[g] @ w + c - c[g]) for x, c, g in zip(X, costs, y, strict=True)]
+    certificate = model.solution_.certificate
+    assert certificate.primal == pytest.approx(w @ w / 4.0 + weight @ hinges)
+    assert certificate.relative_gap <= 1e-8
+    assert model.model_.metadata["loss"] == "given costs"
+    some = Examples.fit(CandidatesEncoder(), X, y, None, None, costs).select(np.array([3, 0]))
+    np.testing.assert_array_equal(some.costs, np.concatenate([costs[3], costs[0]]))
+    shifted = CandidatesSVM(C=2.0, tol=1e-8).fit(X, y, weight, costs=[c - 7.0 for c in costs])
+    np.testing.assert_allclose(shifted.coef_, w, atol=1e-6)
+    zero_one = [np.arange(len(x)) != g for x, g in zip(X, y, strict=True)]
+    for rescaling in ("margin", "slack"):
+        base = CandidatesSVM(C=2.0, rescaling=rescaling, tol=1e-8)
+        hamming = base.fit(X, y).solution_.certificate.primal
+        assert base.fit(X, y, costs=zero_one).solution_.certificate.primal == pytest.approx(hamming, rel=1e-6)
+
+
+def test_labels_have_a_table_of_costs():
+    X, y = chains(5, labels=("a", "b", "c"))
+    matrix = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0], [1.0, 4.0, 0.0]])
+    tables = [matrix[["abc".index(label) for label in labels]] for labels in y]
+    base = ChainSVM(C=0.5, classes=("a", "b", "c"), tol=1e-6)
+    expected = clone(base).set_params(loss=LabelCost(matrix)).fit(X, y)
+    found = clone(base).fit(X, y, costs=tables)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ([[0.0, 1.0]], "costs must have 2 entries, one per example, got 1"),
+        ([[0.0, 1.0], [1.0]], r"example 1: costs must be 3 finite numbers, one per candidate.* got shape \(1,\)"),
+        ([[0.0, 1.0], [1.0, np.nan, 0.0]], r"example 1: costs must be 3 finite numbers.* with NaN or infinity"),
+        ([["a", "b"], [1.0, 2.0, 0.0]], "example 0: costs must be 2 finite numbers"),
+    ],
+)
+def test_costs_that_do_not_fit(costs, message):
+    X = [np.eye(2), np.ones((3, 2))]
+    with pytest.raises(ValueError, match=message):
+        CandidatesSVM().fit(X, [0, 0], costs=costs)
+
+
+def test_costs_are_refused_beside_a_loss_and_with_slack_if_negative():
+    X, costs = [np.eye(2), np.eye(3)[:, :2]], [[0.0, 1.0], [1.0, 2.0, 0.5]]
+    with pytest.raises(ValueError, match="costs take the place of the loss; give loss or costs, not both"):
+        CandidatesSVM(loss=Hamming()).fit(X, [0, 0], costs=costs)
+    with pytest.raises(ValueError, match=r"example 1: the loss of some output is -0.5"):
+        CandidatesSVM(rescaling="slack").fit(X, [0, 0], costs=costs)
+    _, packed, gold = packed_of(CandidatesEncoder(), X, [0, 0])
+    with pytest.raises(ValueError, match=r"costs must be a packed vector of shape \(5,\)"):
+        problem_of(packed, gold, np.ones(4))
+    with pytest.raises(ValueError, match="costs must be finite numbers, got NaN or infinity"):
+        problem_of(packed, gold, np.full(5, np.inf))

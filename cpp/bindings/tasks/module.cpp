@@ -3,6 +3,10 @@
 namespace maxmargin {
 void bind_items(nb::module_& module);
 void bind_link_features(nb::module_& module);
+void bind_list_passes(nb::module_& module);
+void bind_mert(nb::module_& module);
+void bind_nbest_scan(nb::module_& module);
+void bind_ngram_table(nb::module_& module);
 void bind_list_metrics(nb::module_& module);
 void bind_quality(nb::module_& module);
 void bind_scan_grid(nb::module_& module);
@@ -20,8 +24,12 @@ NB_MODULE(_kernels, module) {
     // Word tables may live in globals until the interpreter exits; that is not a leak.
     nanobind::set_leak_warnings(false);
     maxmargin::bind_string_table(module);
+    maxmargin::bind_ngram_table(module);
     maxmargin::bind_texts(module);
     maxmargin::bind_quality(module);
+    maxmargin::bind_mert(module);
+    maxmargin::bind_list_passes(module);
+    maxmargin::bind_nbest_scan(module);
     maxmargin::bind_list_metrics(module);
     maxmargin::bind_scan_grid(module);
     maxmargin::bind_items(module);

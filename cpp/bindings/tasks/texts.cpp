@@ -56,7 +56,7 @@ bool is_punctuation(std::uint32_t c) {
     return (c > 0x20 && c < 0x30) || (c > 0x39 && c < 0x41) || (c > 0x5a && c < 0x61) || (c > 0x7a && c < 0x7f);
 }
 
-nb::tuple words(StringTable& table, const nb::object& given, bool punctuation) {
+nb::tuple words(StringTable& table, const nb::object& given, bool punctuation, bool grow) {
     const Texts texts(given);
     Growing<std::int32_t> numbers;
     std::vector<std::int64_t> offsets{0};
@@ -67,7 +67,7 @@ nb::tuple words(StringTable& table, const nb::object& given, bool punctuation) {
         const auto add = [&](std::size_t begin, std::size_t end) {
             bytes.clear();
             for (std::size_t i = begin; i < end; ++i) strings::append_utf8(bytes, text[i]);
-            numbers.push_back(table.add(bytes.data(), bytes.size()));
+            numbers.push_back(grow ? table.add(bytes.data(), bytes.size()) : table.find(bytes.data(), bytes.size()));
         };
         strings::each_word(text, size, [&](std::size_t begin, std::size_t end) {
             if (!punctuation || end - begin == 1) {
@@ -107,8 +107,8 @@ nb::tuple characters(const nb::object& given, bool blanks) {
 }  // namespace
 
 void bind_texts(nb::module_& module) {
-    module.def("words_of_texts", &words, "table"_a, "texts"_a, "punctuation"_a,
-               "Numbers of the words of strings, and where those of each begin; new words are added to the table. With "
+    module.def("words_of_texts", &words, "table"_a, "texts"_a, "punctuation"_a, "grow"_a = true,
+               "Numbers of the words of strings, and where those of each begin; new words are added, or get -1. With "
                "punctuation one mark of ASCII at the end of a word, else at its beginning, is a word of its own.");
     module.def("characters_of_texts", &characters, "texts"_a, "blanks"_a,
                "Code points of the words of strings, with or without a blank between words, and where each begins.");

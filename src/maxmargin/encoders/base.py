@@ -48,6 +48,7 @@ _HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
     "word alignment": "maxmargin.tasks.alignment.encoder.alignment",
     "image segmentation": "maxmargin.tasks.segmentation.encoder.images",
+    "reranking": "maxmargin.tasks.reranking.encoder.reranking",
     "scan segmentation": "maxmargin.tasks.segmentation.encoder.scans",
 }
 """The modules that define the library's own kinds, imported when a file of that kind is loaded."""

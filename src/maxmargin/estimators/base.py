@@ -168,6 +168,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         *,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
+        costs: Sequence[npt.ArrayLike] | None = None,
         dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
     ) -> Self:
         """Train.
@@ -178,6 +179,9 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             sample_weight: weight of each example, shape ``(n_examples,)``.
             loss_weight: for each example, how much each of its variables counts in the loss (positions of a chain,
                 nodes of a cut or tree, links of a matching in the order of its features' rows).
+            costs: for each example, what each of its parts costs, in place of the loss: candidates, links or nodes of a
+                cut, or an array of nodes by labels in the order of ``classes_``. The loss of an output is the cost of
+                its parts less that of the gold output's (docs/adding-a-loss.md).
             dev: inputs and outputs ``(X, y)`` on which the stopping point, and C if there are several, are chosen: the
                 weights with the best score at any certificate are kept (the usual way with ``C=inf``).
 
@@ -187,7 +191,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         _checks.flag("warm_start", self.warm_start)
         settings = self._settings()
         with _threads.threads(self.n_jobs):
-            examples = self._examples(X, y, sample_weight, loss_weight)
+            examples = self._examples(X, y, sample_weight, loss_weight, costs)
             score = dev_score(examples.encoder, dev, settings)
             model = train_examples(examples, settings, score=score, start=self._start(examples.encoder))
         training = model.training
@@ -203,8 +207,9 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         y: Sequence[Any],
         sample_weight: npt.ArrayLike | None,
         loss_weight: Sequence[npt.ArrayLike] | None,
+        costs: Sequence[npt.ArrayLike] | None = None,
     ) -> Examples:
-        return Examples.fit(self._encoder(), X, y, sample_weight, loss_weight)
+        return Examples.fit(self._encoder(), X, y, sample_weight, loss_weight, costs)
 
     def _start(self, encoder: Encoder) -> Start:
         if not self.warm_start or not hasattr(self, "solution_"):

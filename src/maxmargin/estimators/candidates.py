@@ -60,11 +60,12 @@ class CandidatesSVM(StructuredSVM):
         y: Sequence[Any],
         sample_weight: npt.ArrayLike | None,
         loss_weight: Sequence[npt.ArrayLike] | None,
+        costs: Sequence[npt.ArrayLike] | None = None,
     ) -> Examples:
         _checks.one_of("formulation", self.formulation, FORMULATIONS)
         if self.features is not None and self.distance is not None:
             raise ValueError("distance compares rows of explicit features; leave it out, or give no kernel")
-        examples = super()._examples(X, y, sample_weight, loss_weight)
+        examples = super()._examples(X, y, sample_weight, loss_weight, costs)
         encoder, batch = examples.encoder, examples.batch
         assert isinstance(encoder, CandidatesEncoder)
         mask = encoder.good(batch, y)

@@ -67,6 +67,7 @@ def regularization_path(
     iterations: int = 500,
     sample_weight: npt.ArrayLike | None = None,
     loss_weight: Sequence[npt.ArrayLike] | None = None,
+    costs: Sequence[npt.ArrayLike] | None = None,
     error: Error | None = None,
     dual_extragradient: DualExtragradient | None = None,
     ball: float = math.inf,
@@ -89,6 +90,7 @@ def regularization_path(
         iterations: length of the dual-extragradient run; 0 skips it.
         sample_weight: as in ``fit``.
         loss_weight: as in ``fit``.
+        costs: as in ``fit``.
         error: function of a list of gold outputs and a list of predictions; by default 1 - the estimator's score.
             With it, outputs of dev and test may be anything that it understands.
         dual_extragradient: settings of the run; by default the report's own steps,
@@ -114,7 +116,7 @@ def regularization_path(
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
     with _threads.threads(estimator.n_jobs), contextlib.closing(ProgressBar()) as bar:
         first = copy(estimator) if settings is None else copy(estimator).set_params(**{parameter: settings[0]})
-        examples, chosen = first._examples(X, y, sample_weight, loss_weight), first._settings()
+        examples, chosen = first._examples(X, y, sample_weight, loss_weight, costs), first._settings()
         encoder, problem = examples.encoder, examples.problem(chosen, chosen.grid[0])
         if iterations and (reason := DualExtragradient().unsupported_hinge(problem)):
             raise ValueError(

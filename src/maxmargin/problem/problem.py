@@ -73,7 +73,7 @@ class Problem:
         structure: Structure,
         features: Features,
         gold: FloatArray | SparsePoint,
-        loss: Loss,
+        loss: Loss | FloatArray,
         region: Region,
         *,
         example_weight: FloatArray | None = None,
@@ -87,7 +87,8 @@ class Problem:
         Args:
             structure, features, region, rescaling, slack: see the attributes.
             gold: packed gold outputs (``structure.encode``), or their non-zeros.
-            loss: the loss; its costs are computed shard by shard.
+            loss: the loss, whose costs are computed shard by shard; or packed costs ``c`` of the variables' parts or of
+                all parts, which make the loss ``c_i'(z_i - y_i)``.
             example_weight: shape ``(n_examples,)``, >= 0; scales an example's whole term.
             loss_weight: packed over the variables' parts, >= 0; scales the loss part by part.
             good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
@@ -108,6 +109,15 @@ class Problem:
             if gold.shape != (structure.n_parts,):
                 raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
             gold = SparsePoint.feasible(structure, gold)
+        if not isinstance(loss, Loss):
+            loss = np.asarray(loss, dtype=np.float64)
+            if loss.shape not in ((structure.starts[1],), (structure.n_parts,)):
+                raise ValueError(
+                    f"costs must be a packed vector of shape ({structure.starts[1]},), one per part of a variable, or "
+                    f"({structure.n_parts},), one per part, got {loss.shape}"
+                )
+            if not np.isfinite(loss).all():
+                raise ValueError("costs must be finite numbers, got NaN or infinity")
         shards = list(structure.consecutive(_PIECE))
         leading: npt.NDArray[Any] = np.zeros(structure.starts[1], dtype=np.uint8)
         constant = 0.0
@@ -117,8 +127,11 @@ class Problem:
             point = gold if whole else gold.select(examples, batch)
             weight = None if example_weight is None else example_weight[examples]
             first, last = structure.blocks[0].offsets[[examples[0], examples[-1] + 1]] if len(examples) else (0, 0)
+            own = loss
+            if not isinstance(loss, Loss):
+                own = loss[first:last] if len(loss) == structure.starts[1] else loss[structure.parts_of(examples)]
             costs, total = _costs(
-                batch, point, loss, weight, None if loss_weight is None else loss_weight[first:last], examples
+                batch, point, own, weight, None if loss_weight is None else loss_weight[first:last], examples
             )
             constant += total
             if len(costs) > batch.starts[1] and len(leading) < structure.n_parts:
@@ -394,7 +407,7 @@ class Problem:
 def _costs(
     structure: Structure,
     gold: SparsePoint,
-    loss: Loss,
+    loss: Loss | FloatArray,
     example_weight: FloatArray | None,
     loss_weight: FloatArray | None,
     examples: IntArray,
@@ -403,13 +416,16 @@ def _costs(
 
     ``examples`` are its numbers in the batch, for errors.
     """
-    costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold.dense()))
     n = structure.starts[1]
-    if costs.shape != offset.shape or costs.shape not in ((structure.n_parts,), (n,)):
-        raise ValueError(
-            f"{type(loss).__name__}.costs must return two vectors of shape ({structure.n_parts},), one entry per "
-            f"part, or ({n},), one per part of a variable, got shapes {costs.shape} and {offset.shape}"
-        )
+    if isinstance(loss, Loss):
+        costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold.dense()))
+        if costs.shape != offset.shape or costs.shape not in ((structure.n_parts,), (n,)):
+            raise ValueError(
+                f"{type(loss).__name__}.costs must return two vectors of shape ({structure.n_parts},), one entry per "
+                f"part, or ({n},), one per part of a variable, got shapes {costs.shape} and {offset.shape}"
+            )
+    else:
+        costs, offset = loss, -loss * gold.dense()[: len(loss)]
     if loss_weight is not None:
         costs, offset = costs.copy(), offset.copy()
         costs[:n] *= loss_weight

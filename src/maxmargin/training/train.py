@@ -45,6 +45,7 @@ def train(
     dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
     sample_weight: npt.ArrayLike | None = None,
     loss_weight: Sequence[npt.ArrayLike] | None = None,
+    costs: Sequence[npt.ArrayLike] | None = None,
 ) -> Model:
     """Fit an encoder to the data and train a model.
 
@@ -56,13 +57,14 @@ def train(
         dev: inputs and outputs on which C and the stopping point are chosen.
         sample_weight: weight of each example, shape ``(n_examples,)``.
         loss_weight: for each example, how much each of its variables counts in the loss.
+        costs: for each example, what each part of its variables costs, in place of a loss.
 
     Returns:
         The model; ``model.training`` says how training went.
     """
     settings = settings or Settings()
     with _threads.threads(settings.n_jobs):
-        examples = Examples.fit(encoder, X, y, sample_weight, loss_weight)
+        examples = Examples.fit(encoder, X, y, sample_weight, loss_weight, costs)
         return train_examples(examples, settings, score=dev_score(examples.encoder, dev, settings))
 
 
@@ -196,7 +198,7 @@ def _run(
         why=why,
         checkpoint=checkpoint,
     )
-    weights, metadata = solution.weights, _metadata(settings, problem, solution)
+    weights, metadata = solution.weights, _metadata(examples, settings, problem, solution)
     dev_scores: tuple[tuple[int, float], ...] = ()
     if chooser is not None and chooser.best_weights is not None:
         weights, dev_scores = chooser.best_weights, tuple(chooser.history)
@@ -222,12 +224,13 @@ def _remedy_of_zeros(problem: Problem) -> str:
     return f"{said}; raise C or the radius (less regularization), or check that the features tell outputs apart"
 
 
-def _metadata(settings: Settings, problem: Problem, solution: Solution) -> dict[str, Any]:
+def _metadata(examples: Examples, settings: Settings, problem: Problem, solution: Solution) -> dict[str, Any]:
     """How a model was trained, as plain JSON values."""
     loss, certificate = settings.loss_used(), solution.certificate
+    named = repr(loss) if isinstance(loss, Hamming) else type(loss).__name__
     return {
         **{name: _number(value) for name, value in problem.region.metadata().items()},
-        "loss": repr(loss) if isinstance(loss, Hamming) else type(loss).__name__,
+        "loss": named if examples.costs is None else "given costs",
         **({"rescaling": problem.rescaling} if problem.rescaling != "margin" else {}),
         **({"slack": problem.slack} if problem.slack != "linear" else {}),
         "solver": type(solution.solver).__name__,

@@ -47,14 +47,17 @@ struct Quality {
         bool any = false;
         for (std::int64_t n = 0; n < order; ++n) any |= sums[n] > 0.0;
         if (!any || length <= 0.0) return 0.0;
-        double logs = 0.0, halved = 1.0;
+        // The geometric mean of the precisions, by as many roots and exponentials as it takes: this is called at every
+        // change along every line of a search.
+        double precisions = 1.0, halved = 1.0;
         for (std::int64_t n = 0; n < order; ++n) {
             const double total = sums[order + n];
             if (total <= 0.0) return 0.0;
-            logs += sums[n] > 0.0 ? std::log(sums[n] / total) : std::log(1.0 / ((halved *= 2.0) * total));
+            precisions *= (sums[n] > 0.0 ? sums[n] : 1.0 / (halved *= 2.0)) / total;
         }
-        const double brevity = length < reference ? 1.0 - reference / length : 0.0;
-        return std::exp(logs / static_cast<double>(order) + brevity);
+        const double mean =
+            order == 4 ? std::sqrt(std::sqrt(precisions)) : std::pow(precisions, 1.0 / static_cast<double>(order));
+        return length < reference ? mean * std::exp(1.0 - reference / length) : mean;
     }
 
     double chrf(const double* sums) const {

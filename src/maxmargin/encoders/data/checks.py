@@ -210,3 +210,19 @@ def per_variable(value: Any, counts: IntArray, name: str = "loss_weight") -> Flo
             raise ValueError(f"example {index}: {name} must be {wanted}, got shape {vector.shape}")
         found.append(vector)
     return np.concatenate(found)
+
+
+def per_part(value: Any, counts: IntArray, name: str = "costs") -> FloatArray:
+    """One array of any shape per example, ``counts[i]`` finite numbers for example ``i``, all in one vector."""
+    entries = examples(value, name)
+    if len(entries) != len(counts):
+        raise ValueError(f"{name} must have {len(counts)} entries, one per example, got {len(entries)}")
+    found = []
+    for index, (entry, count) in enumerate(zip(entries, counts.tolist(), strict=True)):
+        wanted = f"{count} finite numbers, one per candidate, edge, link, or node and label"
+        own = array(entry, index, name, "fiub", wanted).astype(np.float64)
+        if own.size != count or not np.isfinite(own).all():
+            held = " with NaN or infinity" if own.size == count else ""
+            raise ValueError(f"example {index}: {name} must be {wanted}, got shape {own.shape}{held}")
+        found.append(own.reshape(-1))
+    return np.concatenate(found)

@@ -1,4 +1,4 @@
-"""Helpers of commands: errors and interruptions as lines, checks of output files, standard input read once."""
+"""Helpers of commands: options of several files, errors as lines, checks of output files, standard input read once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.common.packages import MissingPackageError
@@ -26,6 +27,30 @@ PART_WRITTEN = "the output is incomplete"
 """What Ctrl-C leaves behind in commands that write as they go."""
 
 Trained = TypeVar("Trained", bound="Model")
+
+
+class ManyValues(TyperCommand):
+    """A command whose repeatable options take several values at once: ``--features a b c``.
+
+    Values go on until the next option, so that arguments come before such options.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option before each of its values."""
+        repeatable = {name for one in self.params if getattr(one, "multiple", False) for name in one.opts}
+        spread: list[str] = []
+        option, given = None, 0
+        for at, arg in enumerate(args):
+            if arg == "--":
+                spread += args[at:]
+                break
+            if arg.startswith("-") and arg != STANDARD_INPUT:
+                option, given = (arg if arg in repeatable else None), 0
+            elif option is not None:
+                spread += [option] if given else []
+                given += 1
+            spread.append(arg)
+        return super().parse_args(ctx, spread)
 
 
 @contextmanager

@@ -32,9 +32,9 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def problem(path: AnyPath, line: int | None, message: str) -> FileError:
-    """Return the error for a line, counted from 1, or for the whole file."""
-    where = name_of(path) if line is None else f"{name_of(path)}, line {line}"
+def problem(path: AnyPath, line: int | None, message: str, *, unit: str = "line") -> FileError:
+    """Return the error for a line, counted from 1, or another unit of a file, or for the whole file."""
+    where = name_of(path) if line is None else f"{name_of(path)}, {unit} {line}"
     return FileError(f"{where}: {message}")
 
 
@@ -98,11 +98,6 @@ def lines_of(data: bytes) -> list[bytes]:
     if not lines[-1]:
         lines.pop()
     return lines
-
-
-def read_lines(path: AnyPath, encoding: str | None = None) -> list[str]:
-    """Return the lines of a file as strings, without line ends; ``encoding`` as for :func:`read_text`."""
-    return [line.decode("utf-8") for line in lines_of(read_text(path, encoding))]
 
 
 def words_of(line: bytes | str) -> list[str]:

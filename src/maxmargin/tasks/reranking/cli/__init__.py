@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from maxmargin.tasks.common.commands import ManyValues
 from maxmargin.tasks.reranking.cli import evaluate
 
 app = typer.Typer(help="Reranking of n-best lists: evaluate.", no_args_is_help=True)
@@ -14,4 +15,4 @@ def _verbs() -> None:
     """Keep the verb in the command line while there is only one."""
 
 
-app.command()(evaluate.evaluate)
+app.command(cls=ManyValues)(evaluate.evaluate)

@@ -11,13 +11,12 @@ from maxmargin._terminal import console, printable
 from maxmargin.tasks.common.commands import errors_as_lines, once
 from maxmargin.tasks.common.options import AsJson, Level, ResamplingSeed
 from maxmargin.tasks.common.text import name_of
-from maxmargin.tasks.reranking.cli.options import Encoding, MoreReferences, References
+from maxmargin.tasks.reranking.cli.options import Encoding, References
 
 
 def evaluate(
     hypotheses: Annotated[str, typer.Option("--hypotheses", help="Hypotheses, one a line.")],
     references: References,
-    more: MoreReferences = None,
     against: Annotated[
         str | None, typer.Option("--against", help="Hypotheses of another system, to compare with.")
     ] = None,
@@ -27,7 +26,7 @@ def evaluate(
     tokenize: Annotated[
         str, typer.Option("--tokenize", help="sacrebleu's tokenizer for BLEU; 'none' for text that is tokenized.")
     ] = "13a",
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = None,
     as_json: AsJson = False,
     level: Level = 0.95,
     seed: ResamplingSeed = 0,
@@ -38,11 +37,11 @@ def evaluate(
     from maxmargin.tasks.reranking.metrics.names import metric_named
 
     systems = [hypotheses] if against is None else [hypotheses, against]
-    gold = [*references, *(more or [])]
+    gold = references or []
     with errors_as_lines():
         once([*systems, *gold])
         metrics = [metric_named(name.strip(), tokenize=tokenize) for name in metric.split(",")]
-        scores = evaluate_files(systems, gold, metrics, encoding=encoding)
+        scores = evaluate_files(systems, gold, metrics, encoding=encoding or "utf-8")
         names = [name_of(path) for path in systems]
         found = tables.summary(names, scores, level=level, seed=seed)
     if as_json:

@@ -28,7 +28,9 @@ class NBestLists:
         sparse_names: names of the sparse features that the files have; empty if there are none.
         sparse: their values, CSR of shape ``(n_hypotheses, len(sparse_names))``; None if there are none.
         references: for each list one or more references, where the file has them; None otherwise.
-        segments: the phrase segmentation of each hypothesis as text, where the file has it; None otherwise.
+        segments: the phrases of each hypothesis, ``number:first-last:first-last`` for the positions from 0 of the
+            source and target words of each, separated by blanks; None if the file does not have them.
+        sources: the input of each list; None if they are not known.
         totals: the total score that the decoder gave each hypothesis, where the file has it; None otherwise.
     """
 
@@ -41,6 +43,7 @@ class NBestLists:
     sparse: Any = None
     references: Sequence[tuple[str, ...]] | None = None
     segments: Sequence[str] | None = None
+    sources: Sequence[str] | None = None
     totals: FloatArray | None = None
 
     def __len__(self) -> int:
@@ -75,5 +78,6 @@ class NBestLists:
             sparse=None if self.sparse is None else sp.csr_array(self.sparse[rows]),
             references=None if self.references is None else [self.references[i] for i in which],
             segments=None if self.segments is None else [self.segments[i] for i in numbers],
+            sources=None if self.sources is None else [self.sources[i] for i in which],
             totals=None if self.totals is None else self.totals[rows],
         )

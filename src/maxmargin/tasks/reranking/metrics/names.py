@@ -33,3 +33,15 @@ def metric_named(name: str, *, tokenize: str = "none") -> Metric:
         case "cer":
             return CharacterErrorRate()
     raise ValueError(f"no metric is named {name!r}; give one of {', '.join(METRICS)}")
+
+
+def second_metrics(tuned: Metric) -> tuple[Metric, ...]:
+    """Return what to show beside a metric that weights are tuned to: one that they were not tuned to."""
+    others: dict[type[Metric], Metric] = {
+        Bleu: ChrF(),
+        ChrF: Bleu(),
+        Ter: Bleu(),
+        WordErrorRate: CharacterErrorRate(),
+        CharacterErrorRate: WordErrorRate(),
+    }
+    return (others[type(tuned)],) if type(tuned) in others else ()

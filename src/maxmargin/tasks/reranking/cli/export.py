@@ -1,0 +1,54 @@
+"""The command ``export``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maxmargin._terminal import fail
+from maxmargin.tasks.common.commands import errors_as_lines, writable
+from maxmargin.tasks.common.text import STANDARD_INPUT, open_output
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="A model written by rerank train.")],
+    moses_ini: Annotated[
+        bool, typer.Option("--moses-ini", help="The section [weight] of a Moses configuration.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object from names of features to weights.")] = False,
+    sparse: Annotated[
+        str | None,
+        typer.Option("--sparse", metavar="FILE", help="With --moses-ini, write the weights of sparse features there."),
+    ] = None,
+    out: Annotated[str, typer.Option("--out", help="File to write, compressed if it ends in .gz.")] = STANDARD_INPUT,
+) -> None:
+    """Write the weights in the units of the features, as a decoder takes them."""
+    if moses_ini == as_json:
+        fail("give --moses-ini or --json, one of them")
+    if sparse is not None and not moses_ini:
+        fail("--sparse goes with --moses-ini; --json has the weights of sparse features anyway")
+    for path in (out, sparse):
+        if path not in (None, STANDARD_INPUT):
+            writable(Path(str(path)), keep=[str(model)])
+    with errors_as_lines():
+        from maxmargin.tasks.reranking.io.weights import moses_section
+        from maxmargin.tasks.reranking.model import RerankerModel
+
+        reranker = RerankerModel.load(model)
+        dense, others = reranker.dense_weights, reranker.sparse_weights()
+        if as_json:
+            with open_output(out) as stream:
+                stream.write(json.dumps({**dense, **others}, ensure_ascii=False).encode() + b"\n")
+            return
+        if others and sparse is None:
+            raise ValueError(
+                f"{len(others)} sparse features have weights, which Moses keeps in a file of its own; give --sparse FILE"
+            )
+        with open_output(out) as stream:
+            stream.write(moses_section(dense, sparse).encode())
+        if sparse is not None:
+            with open_output(sparse) as stream:
+                stream.writelines(f"{name} {weight!r}\n".encode() for name, weight in others.items())

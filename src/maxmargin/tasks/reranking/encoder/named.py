@@ -1,0 +1,113 @@
+"""Sparse features that have names: those of files, and phrase pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin._sparse import sp
+from maxmargin.encoders.base import State
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks import _kernels
+from maxmargin.tasks.reranking.io.lists import NBestLists
+
+Occurrences = tuple[IntArray, npt.NDArray[np.int32], Any]
+"""Starts of rows, columns (-1 for unknown names) and values."""
+
+
+class NamedFeatures:
+    """Names that were learned, a column for each; values of a name that comes several times in a row add up."""
+
+    def __init__(self, table: _kernels.StringTable) -> None:
+        self._table = table
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self._table)
+
+    @classmethod
+    def learn(cls, rows: NamedRows, offsets: IntArray, min_lists: int) -> tuple[Self, Any]:
+        """Return the features of training lists, and their values, CSR of shape ``(n_hypotheses, n_features)``.
+
+        Args:
+            rows: names and values.
+            offsets: where each list begins.
+            min_lists: the least number of lists in which a name must tell hypotheses apart.
+        """
+        table = _kernels.StringTable()
+        found = rows.matrix(table, grow=True)
+        lists = np.empty(len(table), dtype=np.int32)
+        starts, columns = found.indptr.astype(np.int64), found.indices.astype(np.int32)
+        _kernels.varying_lists(offsets, starts, columns, found.data, lists)
+        keep = lists >= min_lists
+        return cls(table.only(keep)), sp.csr_array(found[:, np.flatnonzero(keep)])
+
+    def transform(self, rows: NamedRows) -> Any:
+        """Return the values of known names, CSR of shape ``(n_hypotheses, n_features)``."""
+        return rows.matrix(self._table, grow=False)
+
+    def names(self) -> list[str]:
+        """Return the name of every column."""
+        return [self._table.text(number).decode("utf-8", "replace") for number in range(len(self._table))]
+
+    def state(self) -> State:
+        """Return arrays for a model file."""
+        text, ends = self._table.strings()
+        return {"text": text, "ends": ends}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """Return the features of a model file; ValueError, KeyError or TypeError if the arrays make no sense."""
+        return cls(_kernels.StringTable.from_strings(state["text"], state["ends"]))
+
+    def __getstate__(self) -> State:
+        return self.state()
+
+    def __setstate__(self, state: State) -> None:
+        self.__dict__.update(self.from_state(state).__dict__)
+
+
+class NamedRows:
+    """Names and values of the hypotheses of lists.
+
+    Args:
+        strings: different names, in any order.
+        starts: where the entries of each hypothesis begin.
+        which: the number of each entry's name among ``strings``.
+        values: the value of each entry.
+    """
+
+    def __init__(self, strings: Sequence[str], starts: IntArray, which: IntArray, values: Any) -> None:
+        self._strings, self._starts, self._which, self._values = strings, starts, which, values
+
+    def matrix(self, table: _kernels.StringTable, *, grow: bool) -> Any:
+        """Return the entries as CSR with the numbers of names in a table as columns; unknown names are left out."""
+        columns = _numbers(self._strings, table, grow=grow)[self._which]
+        known = columns >= 0
+        starts = np.concatenate([[0], np.cumsum(known)])[self._starts]
+        found = sp.csr_array((self._values[known], columns[known], starts), shape=(len(starts) - 1, len(table)))
+        found.sum_duplicates()
+        return found
+
+
+def sparse_of_file(lists: NBestLists) -> NamedRows:
+    """Return the sparse features that the files of the lists have."""
+    if lists.sparse is None:
+        nothing = np.zeros(0, dtype=np.int64)
+        return NamedRows([], np.zeros(lists.n_hypotheses + 1, dtype=np.int64), nothing, np.zeros(0))
+    matrix = lists.sparse
+    return NamedRows(lists.sparse_names, matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+
+
+def _numbers(strings: Sequence[str], table: _kernels.StringTable, *, grow: bool) -> npt.NDArray[np.int32]:
+    """Number whole strings; unknown ones are added to the table, or get -1."""
+    coded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
+    buffer = np.frombuffer(b"".join(coded), dtype=np.uint8)
+    numbers = np.empty(len(coded), dtype=np.int32)
+    table.number(buffer, np.ascontiguousarray(ends[:-1]), np.ascontiguousarray(ends[1:]), grow, numbers)
+    return numbers

@@ -1,0 +1,184 @@
+"""Reranker: a scikit-learn estimator that chooses the best of n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
+from maxmargin.tasks.reranking.io.forms import as_lists
+from maxmargin.tasks.reranking.io.lists import NBestLists
+from maxmargin.tasks.reranking.metrics.base import Metric
+from maxmargin.tasks.reranking.metrics.gains import Gains
+from maxmargin.tasks.reranking.metrics.names import metric_named, second_metrics
+from maxmargin.tasks.reranking.model import RerankerModel
+from maxmargin.tasks.reranking.training import Judged, RerankerSettings, train_reranker
+from maxmargin.tasks.reranking.tuning.base import Method
+
+
+class Reranker(BaseEstimator):  # type: ignore[misc]
+    """Chooses one hypothesis of each list by a linear score whose weights are tuned to a metric.
+
+    X is a list with, for each input, a matrix with a row of features per hypothesis (dense or CSR), or a list of
+    dictionaries from names of features to numbers (``"text"`` names the text of the hypothesis); or a matrix or pandas
+    data frame with a row per hypothesis, with ``groups``; or :class:`NBestLists` of a file. Lists may have any size.
+
+    y says how good hypotheses are: real-valued gains, larger is better, an array per list (with ``groups``, one array);
+    or references, where hypotheses have texts: a string, or several strings, for each list.
+
+    Args:
+        method: "max-margin", "lp7", "lp8", "mert", "pro", "mira" or "perceptron", or a method object with settings.
+        metric: for references, "bleu", "chrf", "ter", "wer" or "cer", or a :class:`Metric`; for gains, None.
+        normalize: units of dense features: "spread" (divided by their standard deviation within lists), "list" (mean 0
+            and standard deviation 1 within each list) or "none".
+        length: whether the number of words is a feature.
+        ngrams: the longest word n-grams that are sparse features; 0 for none.
+        phrases: whether phrase pairs are sparse features; lists need segments.
+        min_lists: sparse features must tell hypotheses apart in so many training lists.
+        positive: names of dense features whose weights must be >= 0; columns of matrices are "x0", "x1", ...
+        negative: names of those whose weights must be <= 0.
+        folds: number of folds on which settings are chosen and the gain is estimated; 0 holds nothing out.
+        n_jobs: threads, as scikit-learn reads it; never changes the result.
+        random_state: the seed.
+        verbose: draw a progress bar on a terminal.
+
+    Attributes:
+        coef_: the weights of dense features, then of sparse ones, in units of the scaled features.
+        feature_names_: the name of each weight.
+        report_: how settings were chosen, and the gain on held-out lists with its interval.
+        model_: the trained :class:`RerankerModel`.
+    """
+
+    model_: RerankerModel
+
+    def __init__(
+        self,
+        method: str | Method = "max-margin",
+        *,
+        metric: str | Metric | None = None,
+        normalize: str = "spread",
+        length: bool = False,
+        ngrams: int = 0,
+        phrases: bool = False,
+        min_lists: int = 1,
+        positive: Sequence[str] = (),
+        negative: Sequence[str] = (),
+        folds: int = 5,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.method, self.metric, self.normalize, self.length = method, metric, normalize, length
+        self.ngrams, self.phrases, self.min_lists = ngrams, phrases, min_lists
+        self.positive, self.negative, self.folds = positive, negative, folds
+        self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
+
+    def fit(self, X: Any, y: Any, groups: npt.ArrayLike | None = None, *, dev: tuple[Any, Any] | None = None) -> Self:
+        """Train.
+
+        Args:
+            X: lists of hypotheses.
+            y: gains of the hypotheses of each list, or references.
+            groups: for a table with a row per hypothesis, the list that each row belongs to; rows of a list together.
+            dev: lists and their gains or references ``(X, y)`` to choose the settings of the method by, in place of
+                folds.
+        """
+        settings = RerankerSettings(
+            method=self.method,
+            encoder=RerankingEncoder(self.normalize, self.length, self.ngrams, self.phrases, self.min_lists),
+            positive=self.positive,
+            negative=self.negative,
+            folds=self.folds,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        judged = self._judged(as_lists(X, groups), y, grouped=groups is not None)
+        if dev is not None and (not isinstance(dev, (tuple, list)) or len(dev) != 2):
+            raise ValueError("dev must be a pair (X, y) of lists and their gains or references")
+        held = None if dev is None else self._judged(as_lists(dev[0]), dev[1], grouped=False)
+        model = train_reranker(judged, settings, dev=held)
+        self.model_, self.report_ = model, model.report
+        return self
+
+    def _judged(self, lists: NBestLists, y: Any, *, grouped: bool) -> Judged:
+        references = _references(y)
+        if references is not None:
+            tuned = metric_named(self.metric or "bleu") if not isinstance(self.metric, Metric) else self.metric
+            return Judged.of(lists, references, (tuned, *second_metrics(tuned)))
+        if self.metric is not None:
+            raise ValueError("metric needs references, and y has gains; give references, or leave metric out")
+        gains = np.asarray(y, dtype=np.float64) if grouped else _flat(y, lists)
+        metric = Gains(gains)
+        return Judged.of(lists, [()] * len(lists), (metric,))
+
+    def _model(self) -> RerankerModel:
+        """The trained model with the number of threads that is set now."""
+        check_is_fitted(self, "model_")
+        return replace(self.model_, n_jobs=self.n_jobs)
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights."""
+        return self._model().weights
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """The name of each weight."""
+        return self._model().encoder.feature_names()
+
+    def predict(self, X: Any, groups: npt.ArrayLike | None = None) -> list[int]:
+        """Return the number of the best hypothesis of each list, counted from 0."""
+        return self._model().predict(as_lists(X, groups))
+
+    def rank(self, X: Any, groups: npt.ArrayLike | None = None) -> list[IntArray]:
+        """Return the numbers of the hypotheses of each list, best first."""
+        return self._model().rank(as_lists(X, groups))
+
+    def decision_function(self, X: Any, groups: npt.ArrayLike | None = None) -> list[FloatArray]:
+        """Return the scores of the hypotheses of each list."""
+        return self._model().scores(as_lists(X, groups))
+
+    def score(self, X: Any, y: Any, groups: npt.ArrayLike | None = None) -> float:
+        """Return the quality of the chosen hypotheses as a corpus, larger is better: the metric's, or the mean gain."""
+        lists = as_lists(X, groups)
+        judged = self._judged(lists, y, grouped=groups is not None)
+        rows = lists.offsets[:-1] + np.asarray(self.predict(lists), dtype=np.int64)
+        return float(judged.metrics[0].quality(judged.statistics[0][rows].sum(axis=0)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained model to a file that :func:`maxmargin.load` reads."""
+        self._model().save(path)
+
+
+def _references(y: Any) -> list[tuple[str, ...]] | None:
+    """References from strings or lists of strings, one per list; None if y has numbers."""
+    entries = list(y) if not isinstance(y, np.ndarray) or y.dtype.kind in "OUS" else []
+    if not entries:
+        return None
+    if all(isinstance(one, str) for one in entries):
+        return [(one,) for one in entries]
+    if all(isinstance(one, (list, tuple)) and one and all(isinstance(text, str) for text in one) for one in entries):
+        return [tuple(one) for one in entries]
+    return None
+
+
+def _flat(y: Any, lists: NBestLists) -> FloatArray:
+    """The gains of all hypotheses, one after the other."""
+    if len(y) != len(lists):
+        raise ValueError(f"X has {len(lists)} lists but y has {len(y)} entries: give gains or references for each list")
+    pieces = []
+    for index, (one, size) in enumerate(zip(y, lists.sizes.tolist(), strict=True)):
+        gains = np.asarray(one, dtype=np.float64)
+        if gains.shape != (size,):
+            raise ValueError(f"example {index}: y has shape {gains.shape} for {size} hypotheses; give a gain for each")
+        pieces.append(gains)
+    return np.concatenate(pieces)

@@ -1,0 +1,155 @@
+"""Files of n-best lists: recognize the format, read lists with their features, references and sources.
+
+Every path may be ``-`` for standard input, and every file may be compressed with gzip. Errors are
+:class:`FileError`: ``FILE, line N: what is wrong; what to do``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, count_of, name_of, problem, read_text
+from maxmargin.tasks.reranking.io import moses, plain, records, tables
+from maxmargin.tasks.reranking.io.features import read_columns
+from maxmargin.tasks.reranking.io.inputs import check_count, quoted, read_lines, read_references
+from maxmargin.tasks.reranking.io.lists import NBestLists
+
+_PHRASES = re.compile(r"(?:\d+:\d+-\d+:\d+-\d+(?:\s+|$))*")
+
+FORMATS = ("moses", "plain", "tsv", "jsonl", "parquet")
+
+
+def read_nbest(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    features: Sequence[AnyPath] | Mapping[str, AnyPath] = (),
+    references: AnyPath | Sequence[AnyPath] = (),
+    sources: AnyPath | None = None,
+    segments: AnyPath | None = None,
+    list_size: int | None = None,
+    names: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+) -> NBestLists:
+    """Read n-best lists.
+
+    Args:
+        path: the file of hypotheses.
+        format: one of :data:`FORMATS`; None to recognize it by name and content.
+        features: more features, files with a line per hypothesis; a dictionary gives their names, otherwise they are
+            those of the files.
+        references: files with a line per input; they replace those of the file of hypotheses.
+        sources: the inputs, a line for each; they too replace others.
+        segments: phrases of the hypotheses, ``number:first-last:first-last`` for each, a line per hypothesis.
+        list_size: lines of each list, if neither the file nor the number of references or sources tells them.
+        names: the dense features to take, in this order; None for all.
+        encoding: of texts, references and sources.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    paths = [references] if isinstance(references, str) or not isinstance(references, Sequence) else list(references)
+    files = list(features.items()) if isinstance(features, Mapping) else [(None, one) for one in features]
+    _read_once([path, *paths, *(one for _, one in files), sources, segments])
+    golds = read_references(paths, encoding) if paths else None
+    inputs = None if sources is None else read_lines(sources, encoding)
+    expected = None if golds is None and inputs is None else len(golds or inputs or ())
+    lists, kept, n_lines = _lists(path, format, list_size, expected, names, encoding)
+    if golds is not None:
+        check_count(path, lists.ids, len(golds), "reference", name_of(paths[0]))
+        lists = replace(lists, references=golds)
+    if sources is not None and inputs is not None:
+        check_count(path, lists.ids, len(inputs), "source", name_of(sources))
+        lists = replace(lists, sources=inputs)
+    if segments is not None:
+        lists = replace(lists, segments=_phrases(segments, n_lines, kept, name_of(path)))
+    columns = [read_columns(one, name) for name, one in files]
+    for found in columns:
+        for name in found.names:
+            if name in lists.names or name in lists.sparse_names:
+                message = f"feature {quoted(name)} is in other files too; give the features of this file another name"
+                raise problem(found.path, None, message)
+        values = np.column_stack([lists.values, found.rows(n_lines, kept, name_of(path))])
+        lists = replace(lists, names=(*lists.names, *found.names), values=values)
+    return lists if names is None else _only(path, lists, names)
+
+
+def _read_once(paths: Sequence[AnyPath | None]) -> None:
+    if sum(str(path) == STANDARD_INPUT for path in paths) > 1:
+        raise FileError("standard input can be read only once; give the other as a file")
+
+
+def _lists(
+    path: AnyPath,
+    format: str | None,
+    list_size: int | None,
+    expected: int | None,
+    names: Sequence[str] | None,
+    encoding: str,
+) -> tuple[NBestLists, IntArray | None, int]:
+    """Lists of a file of hypotheses, which of its lines are hypotheses if not all are, and the number of its lines."""
+    if format is None and str(path).lower().endswith((".parquet", ".pq")):
+        format = "parquet"
+    kept = None
+    if format == "parquet":
+        lists = records.parse_parquet(path, names)
+    else:
+        data = read_text(path, encoding)
+        format = format or recognize(path, data)
+        if format == "plain":
+            return plain.parse(path, data, list_size, expected)
+        if format == "moses":
+            lists = moses.parse(path, data, names)
+        elif format == "jsonl":
+            lists = records.parse_json(path, data, names)
+        else:
+            lists = tables.parse(path, data, list_size, expected)
+    return lists, kept, lists.n_hypotheses
+
+
+def recognize(path: AnyPath, data: bytes) -> str:
+    """Return the format of a file of lists by its name and its first line with something on it."""
+    name = str(path).lower().removesuffix(".gz")
+    if name.endswith((".jsonl", ".json")):
+        return "jsonl"
+    if name.endswith(".tsv"):
+        return "tsv"
+    if data[:4] == b"PAR1":
+        return "parquet"
+    start = data[: len(data) - len(data.lstrip()) + 100_000].lstrip(b" \r\n")
+    first = start.partition(b"\n")[0]
+    if not first.strip():
+        raise problem(path, None, "no hypotheses; give a file that has some")
+    if first[:1] == b"{" and first.lstrip(b"{ \t")[:1] == b'"':
+        return "jsonl"
+    if len(first.split(b" ||| ")) > 2 or first.split().count(b"|||") > 1:
+        return "moses"
+    return "tsv" if b"\t" in first else "plain"
+
+
+def _phrases(path: AnyPath, n_lines: int, kept: IntArray | None, where: str) -> list[str]:
+    lines = read_lines(path)
+    count = n_lines if kept is None else len(kept)
+    if len(lines) not in (n_lines, count):
+        message = f"{count_of(len(lines), 'line')}, and {where} has {n_lines}; give one line per hypothesis"
+        raise problem(path, None, message)
+    for number, line in enumerate(lines, start=1):
+        if not _PHRASES.fullmatch(line):
+            message = f"{quoted(line)} is not a list of phrases; write 1:0-1:0-2 2:2-2:3-3"
+            raise problem(path, number, message)
+    return lines if kept is None or len(lines) != n_lines else [lines[at] for at in kept.tolist()]
+
+
+def _only(path: AnyPath, lists: NBestLists, names: Sequence[str]) -> NBestLists:
+    place = {name: column for column, name in enumerate(lists.names)}
+    for name in names:
+        if name not in place:
+            there = ", ".join(lists.names) or "none"
+            message = f"no feature {quoted(name)}; there are {there:.300}; give the features that the model knows"
+            raise problem(path, None, message)
+    values = np.ascontiguousarray(lists.values[:, [place[name] for name in names]])
+    return replace(lists, names=tuple(names), values=values)

@@ -1,0 +1,172 @@
+"""What held-out lists say of a reranker, plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.structures.base import FloatArray
+from maxmargin.tasks.common import resampling
+from maxmargin.tasks.common.resampling import Comparison, Interval
+from maxmargin.tasks.common.tables import numbers_table
+from maxmargin.tasks.reranking.metrics.base import Metric
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A metric of the choices on lists that the weights did not see, beside the first hypothesis of each list.
+
+    Numbers are as users read them, in percent.
+
+    Attributes:
+        metric: its name.
+        tuned: whether the weights were tuned to it.
+        first: of the first hypothesis of each list, the decoder's choice.
+        reranked: of the reranker's choices.
+        oracle: of the hypothesis of each list that is best by itself.
+        interval: bootstrap interval of ``reranked``.
+        comparison: paired bootstrap comparison of both, ``reranked - first``.
+        lower_is_better: whether the metric is an error rate.
+    """
+
+    metric: str
+    tuned: bool
+    first: float
+    reranked: float
+    oracle: float
+    interval: Interval
+    comparison: Comparison
+    lower_is_better: bool
+
+    @classmethod
+    def of(
+        cls,
+        metric: Metric,
+        first: FloatArray,
+        reranked: FloatArray,
+        oracle: FloatArray,
+        *,
+        tuned: bool,
+        level: float = 0.95,
+        seed: int = 0,
+    ) -> HeldOut:
+        """Compare statistics of the chosen hypotheses, each of shape ``(n_lists, metric.n_statistics)``."""
+
+        def read(sums: FloatArray) -> Any:
+            return metric.shown(metric.quality(sums))  # type: ignore[arg-type]
+
+        return cls(
+            metric=metric.name,
+            tuned=tuned,
+            first=float(read(first.sum(axis=0))),
+            reranked=float(read(reranked.sum(axis=0))),
+            oracle=float(read(oracle.sum(axis=0))),
+            interval=resampling.interval(reranked, read, level=level, seed=seed),
+            comparison=resampling.compare(first, reranked, read, level=level, seed=seed),
+            lower_is_better=metric.lower_is_better,
+        )
+
+    @property
+    def gain(self) -> float:
+        """How much better the reranker is, in the units of the metric."""
+        return self.comparison.difference * (-1.0 if self.lower_is_better else 1.0)
+
+    @property
+    def significant(self) -> bool:
+        """Whether the difference is unlikely to be chance, at the level of the intervals."""
+        return self.comparison.p_value < 1.0 - self.comparison.level
+
+    @property
+    def verdict(self) -> str:
+        """One plain sentence."""
+        size = f"{self.metric} {self.comparison.difference:+.2f}, p = {self.comparison.p_value:.3f}"
+        if not self.significant:
+            return f"no significant gain over the first hypothesis of each list ({size})"
+        return f"significantly {'better' if self.gain > 0 else 'worse'} than the first hypothesis of each list ({size})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "metric": self.metric,
+            "tuned": self.tuned,
+            "first": self.first,
+            "reranked": self.reranked,
+            "oracle": self.oracle,
+            "interval": [self.interval.low, self.interval.high],
+            **{
+                f"difference_{key}" if key == "interval" else key: value
+                for key, value in self.comparison.as_dict().items()
+            },
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """How the settings of a reranker were chosen, and what it gains.
+
+    Attributes:
+        method: name of the method.
+        tried: settings with their quality on held-out lists, as users read it; one entry if there was no choice.
+        chosen: the settings taken.
+        folds: number of folds; 0 if dev lists were used.
+        held_out: the metric tuned, then others; empty if nothing was held out.
+        details: what the method says of its last run.
+    """
+
+    method: str
+    tried: tuple[tuple[dict[str, Any], float], ...]
+    chosen: dict[str, Any]
+    folds: int
+    held_out: tuple[HeldOut, ...]
+    details: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "method": self.method,
+            **self.chosen,
+            "tried": [{**settings, "score": score} for settings, score in self.tried],
+            "folds": self.folds,
+            "held_out": [one.as_dict() for one in self.held_out],
+            **self.details,
+        }
+
+
+def report_tables(report: Report) -> Iterator[Table]:
+    """Yield tables for a terminal: the settings that were tried, and what held-out lists said."""
+    if len(report.tried) > 1:
+        yield _tried_table(report)
+    if report.held_out:
+        yield _held_out_table(report)
+
+
+def _tried_table(report: Report) -> Table:
+    names = list(report.tried[0][0])
+    table = numbers_table(f"{report.method}: held-out {report.held_out[0].metric}", *names, "score")
+    for settings, score in report.tried:
+        mark = "chosen" if settings == report.chosen else ""
+        table.add_row(mark, *(f"{settings[name]:g}" for name in names), f"{score:.2f}")
+    return table
+
+
+def _held_out_table(report: Report) -> Table:
+    level = f"{100 * report.held_out[0].interval.level:g}%"
+    columns = "first", "reranked", f"{level} interval", "difference", f"{level} interval", "p value", "oracle"
+    table = numbers_table(f"{report.folds} folds" if report.folds else "dev lists", *columns)
+    for one in report.held_out:
+        table.add_row(
+            one.metric if one.tuned else f"{one.metric} (not tuned)",
+            f"{one.first:.2f}",
+            f"{one.reranked:.2f}",
+            f"{one.interval.low:.2f} to {one.interval.high:.2f}",
+            f"{one.comparison.difference:+.2f}",
+            f"{one.comparison.low:+.2f} to {one.comparison.high:+.2f}",
+            f"{one.comparison.p_value:.4f}",
+            f"{one.oracle:.2f}",
+        )
+    return table

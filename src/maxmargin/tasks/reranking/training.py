@@ -1,0 +1,248 @@
+"""Training of rerankers: a tuning method, its settings chosen on held-out lists, and an honest account of the gain.
+
+Lists are split into folds. Every setting of the method is tuned on all folds but one and chooses the hypotheses of
+that one, so that all lists are chosen for by weights that did not see them. The setting with the best quality on these
+choices is taken. Being the best of several, its own quality flatters; reported is the quality of the choices that each
+fold gets from the setting that the *other* folds prefer. The final weights are tuned on all lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _checks, _threads
+from maxmargin.model import Training
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.candidates import Candidates
+from maxmargin.tasks.common.progress import Stages
+from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
+from maxmargin.tasks.reranking.io.lists import NBestLists
+from maxmargin.tasks.reranking.metrics.base import Metric
+from maxmargin.tasks.reranking.model import RerankerModel
+from maxmargin.tasks.reranking.report import HeldOut, Report
+from maxmargin.tasks.reranking.tuning.base import Method, Tuned, TuningLists
+from maxmargin.tasks.reranking.tuning.decoder import decoder_weights
+from maxmargin.tasks.reranking.tuning.methods import method_named
+from maxmargin.training.selection import folds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RerankerSettings:
+    """How to train a reranker.
+
+    Attributes:
+        method: a name among :data:`~maxmargin.tasks.reranking.tuning.methods.METHODS`, or a method with its settings.
+        encoder: which features there are, and in which units.
+        positive: names of dense features whose weights must be >= 0.
+        negative: names of dense features whose weights must be <= 0.
+        folds: number of folds of held-out lists; fewer if there are fewer lists; 0 holds nothing out.
+        level: confidence level of intervals and verdicts.
+        random_state: seed of folds, methods and resampling.
+        n_jobs: threads, as scikit-learn reads it; never changes the result.
+        verbose: whether to draw a progress bar on a terminal.
+    """
+
+    method: str | Method = "max-margin"
+    encoder: RerankingEncoder = field(default_factory=RerankingEncoder)
+    positive: Sequence[str] = ()
+    negative: Sequence[str] = ()
+    folds: int = 5
+    level: float = 0.95
+    random_state: int = 0
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.integer("folds", self.folds, least=0, hint="0 holds nothing out")
+        if self.folds == 1:
+            raise ValueError("folds must be 0, for nothing held out, or 2 and more; got 1")
+        _checks.number("level", self.level, above=0, below=1)
+        _checks.integer("random_state", self.random_state, least=0)
+        _ = self.tuning
+        if both := set(self.positive) & set(self.negative):
+            raise ValueError(f"{sorted(both)[0]!r} is among the positive and the negative features; name it once")
+
+    @property
+    def tuning(self) -> Method:
+        """The method."""
+        return self.method if isinstance(self.method, Method) else method_named(self.method)
+
+    def signs(self, names: Sequence[str], n_weights: int) -> npt.NDArray[np.int8]:
+        """Return the sign of each weight, 0 for any; ValueError if a name is not that of a dense feature."""
+        signs, place = np.zeros(n_weights, dtype=np.int8), {name: at for at, name in enumerate(names)}
+        for sign, chosen in ((1, self.positive), (-1, self.negative)):
+            for name in chosen:
+                if name not in place:
+                    raise ValueError(f"no dense feature is called {name!r}; there are {', '.join(names) or 'none'}")
+                signs[place[name]] = sign
+        return signs
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Lists with the statistics of their hypotheses under the metric to tune, then under others.
+
+    Attributes:
+        lists: the lists.
+        metrics: the metric to tune, then those that are only shown.
+        statistics: one array for each metric, shape ``(n_hypotheses, n_statistics)``.
+    """
+
+    lists: NBestLists
+    metrics: tuple[Metric, ...]
+    statistics: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, lists: NBestLists, references: Sequence[Sequence[str]], metrics: Sequence[Metric]) -> Judged:
+        """Judge all hypotheses by references, one or more for each list."""
+        if len(references) != len(lists):
+            raise ValueError(f"there are {len(lists)} lists and {len(references)} references; give them for each list")
+        found = tuple(metric.statistics(lists.texts, references, lists.owner) for metric in metrics)
+        return cls(lists, tuple(metrics), found)
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def select(self, lists: IntArray) -> Judged:
+        """Return some of the lists."""
+        rows = np.concatenate([np.arange(*self.lists.offsets[i : i + 2]) for i in lists.tolist()] or [np.zeros(0, int)])
+        return Judged(self.lists.select(lists), self.metrics, tuple(one[rows] for one in self.statistics))
+
+    def tuning_lists(self, rows: Any, signs: npt.NDArray[np.int8]) -> TuningLists:
+        """What a tuning method sees."""
+        lists = self.lists
+        return TuningLists(lists.offsets, rows, self.statistics[0], self.metrics[0], signs, lists.texts)
+
+
+def train_reranker(
+    judged: Judged, settings: RerankerSettings | None = None, *, dev: Judged | None = None
+) -> RerankerModel:
+    """Train a reranker.
+
+    Args:
+        judged: training lists with the quality of their hypotheses.
+        settings: how to train.
+        dev: lists that the settings of the method are chosen by, in place of folds. The reported gain is then that of
+            the chosen setting on these lists, which flatters where there was a choice.
+
+    Returns:
+        The model; ``model.report`` says how its settings were chosen and what it gains.
+    """
+    settings = settings or RerankerSettings()
+    variants = settings.tuning.candidates()
+    parts = _parts(judged, settings, dev)
+    with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
+        stages.begin("tuning", len(parts) * len(variants) + 1)
+        chosen = []
+        for train, test in parts:
+            fitted, lists = _prepared(train, settings)
+            held = test.tuning_lists(fitted.rows(test.lists), lists.signs)
+            start, rows = _start(train, fitted, lists.rows), []
+            for variant in variants:
+                rows.append(held.choose(variant.tune(lists, start=start, seed=settings.random_state).weights))
+                stages.advance()
+            chosen.append(rows)
+        best, report = _selected(parts, chosen, variants, settings, from_dev=dev is not None)
+        fitted, lists = _prepared(judged, settings)
+        start = _start(judged, fitted, lists.rows)
+        tuned = variants[best].tune(lists, start=start, seed=settings.random_state)
+        stages.advance()
+    report = replace(report, details=tuned.details)
+    return RerankerModel(
+        tuned.weights,
+        fitted,
+        {"lists": len(judged), "hypotheses": judged.lists.n_hypotheses, **report.as_dict(), **_certificate(tuned)},
+        settings.n_jobs,
+        training=None if tuned.solution is None else Training(tuned.solution, float(report.chosen.get("C", np.nan))),
+        report=report,
+    )
+
+
+def _parts(judged: Judged, settings: RerankerSettings, dev: Judged | None) -> list[tuple[Judged, Judged]]:
+    """Pairs of lists to tune on and lists held out."""
+    if dev is not None:
+        return [(judged, dev)]
+    if not settings.folds or len(judged) < 2:
+        return []
+    every = np.arange(len(judged))
+    parts = folds(len(judged), settings.folds, settings.random_state)
+    return [(judged.select(np.setdiff1d(every, part)), judged.select(part)) for part in parts]
+
+
+def _prepared(judged: Judged, settings: RerankerSettings) -> tuple[RerankingEncoder, TuningLists]:
+    """The features of training lists."""
+    fitted, rows = settings.encoder.fit_rows(judged.lists)
+    return fitted, judged.tuning_lists(rows, settings.signs(fitted.names, fitted.n_weights))
+
+
+def _start(judged: Judged, fitted: RerankingEncoder, rows: Any) -> FloatArray | None:
+    """The decoder's own weights, as far as its scores or the order of the lists tell them; None if they do not."""
+    n_dense = len(fitted.names)
+    dense = rows[:, :n_dense] if isinstance(rows, np.ndarray) else rows[:, :n_dense].toarray()
+    found = decoder_weights(dense, judged.lists.offsets, judged.lists.totals)
+    return None if found is None else np.concatenate([found, np.zeros(fitted.n_weights - n_dense)])
+
+
+def _selected(
+    parts: list[tuple[Judged, Judged]],
+    chosen: list[list[IntArray]],
+    variants: Sequence[Method],
+    settings: RerankerSettings,
+    *,
+    from_dev: bool,
+) -> tuple[int, Report]:
+    """The number of the best setting, and the account of it.
+
+    ``chosen[part][variant]`` are the rows of the hypotheses that a setting chose in the held-out lists of a part.
+    """
+    if not parts:
+        best = len(variants) // 2
+        described = variants[best].describe()
+        return best, Report(settings.tuning.name, (), described, 0, (), {})
+    metric = parts[0][1].metrics[0]
+    sums = np.array(
+        [[test.statistics[0][rows].sum(axis=0) for rows in own] for (_, test), own in zip(parts, chosen, strict=True)]
+    )  # parts x variants x statistics
+    quality = metric.quality(sums.sum(axis=0))
+    best = int(np.argmax(quality))
+    # Each fold takes the setting that the others prefer.
+    taken = [best] if from_dev else [int(np.argmax(metric.quality(sums.sum(axis=0) - own))) for own in sums]
+    held_out = []
+    for number, one in enumerate(parts[0][1].metrics):
+        first, reranked, oracle = [], [], []
+        for (_, test), own, variant in zip(parts, chosen, taken, strict=True):
+            statistics = test.statistics[number]
+            first.append(statistics[test.lists.offsets[:-1]])
+            reranked.append(statistics[own[variant]])
+            oracle.append(statistics[Candidates(test.lists.sizes).first_largest(one.sentence_quality(statistics))[0]])
+        held_out.append(
+            HeldOut.of(
+                one,
+                *map(np.concatenate, (first, reranked, oracle)),
+                tuned=number == 0,
+                level=settings.level,
+                seed=settings.random_state,
+            )
+        )
+    tried = tuple((one.describe(), float(metric.shown(q))) for one, q in zip(variants, quality, strict=True))
+    described = variants[best].describe()
+    return best, Report(settings.tuning.name, tried, described, 0 if from_dev else len(parts), tuple(held_out), {})
+
+
+def _certificate(tuned: Tuned) -> dict[str, Any]:
+    """What is known of the objective of a convex method, as plain JSON values."""
+    if tuned.solution is None:
+        return {}
+    certificate = tuned.solution.certificate
+    return {
+        "solver": type(tuned.solution.solver).__name__,
+        "status": str(tuned.solution.status),
+        "primal": float(certificate.primal),
+        "dual": float(certificate.dual),
+        "relative_gap": float(certificate.relative_gap),
+    }
