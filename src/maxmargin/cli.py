@@ -41,7 +41,11 @@ def _add_task(name: str, module: str, help: str) -> None:
 
 
 _add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, inspect, look at links.")
-_add_task("rerank", "maxmargin.tasks.reranking.cli", "Reranking of n-best lists: evaluate.")
+_add_task(
+    "rerank",
+    "maxmargin.tasks.reranking.cli",
+    "Reranking of n-best lists: train, predict, evaluate, inspect, export.",
+)
 _add_task(
     "segment",
     "maxmargin.tasks.segmentation.cli",

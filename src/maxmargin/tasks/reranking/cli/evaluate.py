@@ -11,12 +11,14 @@ from maxmargin._terminal import console, printable
 from maxmargin.tasks.common.commands import errors_as_lines, once
 from maxmargin.tasks.common.options import AsJson, Level, ResamplingSeed
 from maxmargin.tasks.common.text import name_of
-from maxmargin.tasks.reranking.cli.options import Encoding, References
+from maxmargin.tasks.reranking.cli.options import Encoding
 
 
 def evaluate(
     hypotheses: Annotated[str, typer.Option("--hypotheses", help="Hypotheses, one a line.")],
-    references: References,
+    references: Annotated[
+        list[str], typer.Option("--references", metavar="FILE...", help="References: files with one a line.")
+    ],
     against: Annotated[
         str | None, typer.Option("--against", help="Hypotheses of another system, to compare with.")
     ] = None,
@@ -37,11 +39,10 @@ def evaluate(
     from maxmargin.tasks.reranking.metrics.names import metric_named
 
     systems = [hypotheses] if against is None else [hypotheses, against]
-    gold = references or []
     with errors_as_lines():
-        once([*systems, *gold])
+        once([*systems, *references])
         metrics = [metric_named(name.strip(), tokenize=tokenize) for name in metric.split(",")]
-        scores = evaluate_files(systems, gold, metrics, encoding=encoding or "utf-8")
+        scores = evaluate_files(systems, references, metrics, encoding=encoding or "utf-8")
         names = [name_of(path) for path in systems]
         found = tables.summary(names, scores, level=level, seed=seed)
     if as_json:

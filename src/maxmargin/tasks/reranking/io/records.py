@@ -7,7 +7,7 @@ numbers is a feature. A hypothesis may also be ``{"text": "the cat", "features":
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -100,6 +100,17 @@ def shown(value: Any) -> str:
 def is_number(value: Any) -> bool:
     """Whether a JSON value is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def references_of(record: dict[str, Any], wrong: Callable[[str], FileError]) -> tuple[str, ...] | None:
+    """Return the references of a record, None if it has none; ``wrong`` makes the error from a message."""
+    value = next((record[key] for key in REFERENCES if key in record), None)
+    if value is None:
+        return None
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise wrong(f"the reference is {shown(value)}; give a text or a list of texts")
+    return tuple(text.strip() for text in texts)
 
 
 class _Records:
@@ -199,10 +210,8 @@ class _Records:
                 odd = next(one for one in value if not is_number(one))
                 raise self.wrong(number, f"{quoted(key)} has {shown(odd)}; give numbers, one per hypothesis")
             if len(value) != count:
-                raise self.wrong(
-                    number,
-                    f"{quoted(key)} has {count_of(len(value), 'number')} for {count} hypotheses; give one per hypothesis",
-                )
+                numbers, texts = count_of(len(value), "number"), "1 hypothesis" if count == 1 else f"{count} hypotheses"
+                raise self.wrong(number, f"{quoted(key)} has {numbers} for {texts}; give one per hypothesis")
             if len(self.counts) == 1:
                 self.scores[key] = []
             elif key not in self.scores:
@@ -222,16 +231,13 @@ class _Records:
     def _once(self, number: int, record: dict[str, Any], count: int) -> None:
         """What all records have or none."""
         given: dict[str, Any] = {}
-        for what, keys in (("references", REFERENCES), ("source", SOURCES)):
-            value = next((record[key] for key in keys if key in record), None)
-            if value is None:
-                continue
-            texts = [value] if isinstance(value, str) else value
-            good = isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)
-            if not good or (what == "source" and not isinstance(value, str)):
-                wanted = "a text" if what == "source" else "a text or a list of texts"
-                raise self.wrong(number, f"'{next(k for k in keys if k in record)}' is {shown(value)}; give {wanted}")
-            given[what] = tuple(text.strip() for text in texts)
+        if (references := references_of(record, lambda message: self.wrong(number, message))) is not None:
+            given["references"] = references
+        source = next((record[key] for key in SOURCES if key in record), None)
+        if source is not None:
+            if not isinstance(source, str):
+                raise self.wrong(number, f"the source is {shown(source)}; give a text")
+            given["source"] = source.strip()
         totals = self._listed(number, record, TOTAL, count, "a number")
         if totals is not None:
             if not all(map(is_number, totals)):
@@ -282,7 +288,6 @@ class _Records:
         if len(set(both)) < len(both):
             name = next(name for at, name in enumerate(both) if name in both[:at])
             raise problem(self.path, None, f"feature {quoted(name)} is given in two ways; give it once")
-        references, sources = self.once.get("references"), self.once.get("source")
         totals = self.once.get(TOTAL)
         return NBestLists(
             texts=self.texts,
@@ -292,9 +297,9 @@ class _Records:
             ids=list(self.ids),
             sparse_names=tuple(sparse_names),
             sparse=sparse,
-            references=references,
+            references=self.once.get("references"),
             segments=None if SEGMENTS not in self.once else list(chain.from_iterable(self.once[SEGMENTS])),
-            sources=None if sources is None else [one[0] for one in sources],
+            sources=self.once.get("source"),
             totals=None if totals is None else self._array(TOTAL, totals),
         )
 
