@@ -143,7 +143,9 @@ class Lattice(Structure):
         return nodes
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n_examples} examples, {int(self.n_nodes.sum())} nodes, {self.n_parts} edges)"
+        return (
+            f"{type(self).__name__}({self.n_examples} examples, {int(self.n_nodes.sum())} nodes, {self.n_parts} edges)"
+        )
 
     @cached_property
     def _example(self) -> IntArray:

@@ -109,7 +109,10 @@ class _Language:
 @cache
 def _language() -> _Language:
     rng = np.random.default_rng(2009)
-    onsets, codas = "b d f g k l m n p r s t v z sh tr st pl".split(), ["", "n", "l", "r", "s", "m", "nd", "st"]
+    onsets, codas = (
+        ["b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "sh", "tr", "st", "pl"],
+        ["", "n", "l", "r", "s", "m", "nd", "st"],
+    )
     vowels = np.array(["a", "e", "i", "o", "u"])
     words: list[str] = []
     seen: set[str] = set()
