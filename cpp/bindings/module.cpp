@@ -2,11 +2,13 @@
 
 namespace maxmargin {
 void bind_block_frank_wolfe(nb::module_& module);
+void bind_candidates(nb::module_& module);
 void bind_chain(nb::module_& module);
 void bind_cliques(nb::module_& module);
 void bind_cut(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_hull(nb::module_& module);
+void bind_lattice(nb::module_& module);
 void bind_linear(nb::module_& module);
 void bind_linear_master(nb::module_& module);
 void bind_matching(nb::module_& module);
@@ -23,11 +25,13 @@ NB_MODULE(_kernels, module) {
     nanobind::set_leak_warnings(false);
     maxmargin::bind_online(module);  // defines the base class of the structures' oracles
     maxmargin::bind_block_frank_wolfe(module);
+    maxmargin::bind_candidates(module);
     maxmargin::bind_chain(module);
     maxmargin::bind_cliques(module);
     maxmargin::bind_cut(module);
     maxmargin::bind_graph(module);
     maxmargin::bind_hull(module);
+    maxmargin::bind_lattice(module);
     maxmargin::bind_linear(module);
     maxmargin::bind_linear_master(module);
     maxmargin::bind_matching(module);

@@ -112,3 +112,34 @@ def best_on_line(lists: TuningLists, weights: Any, direction: Any) -> float:
         gamma = 0.5 * (left + right)
         best = max(best, lists.corpus_quality(lists.structure.first_largest(scores + gamma * slopes)[0]))
     return best
+
+
+def by_passes(lists: TuningLists, epochs: int, seed: int, *, C: float = 0.0, decay: float = 0.0) -> list[Any]:
+    """Average weights after each pass of k-best MIRA, or of the perceptron where C is 0, from zero weights."""
+    rng, metric = np.random.default_rng(seed), lists.metric
+    rows = lists.rows if isinstance(lists.rows, np.ndarray) else lists.rows.toarray()
+    weights, seen, averages = np.zeros(rows.shape[1]), [], []
+    sums = lists.statistics[lists.choose(weights)].sum(axis=0)
+    sentences = min(len(lists), 1 / (1 - decay))
+    background = sums * sentences / len(lists)
+    for _ in range(epochs):
+        for i in rng.permutation(len(lists)):
+            own = slice(lists.offsets[i], lists.offsets[i + 1])
+            X, scores, gains = rows[own], rows[own] @ weights, lists.quality[own]
+            if C > 0 and metric.formula is not None:
+                gains = (sentences + 1) * metric.quality(background + lists.statistics[own])
+            hope = np.argmax(scores + gains) if C > 0 else np.argmax(gains)
+            fear = np.argmax(scores - gains) if C > 0 else np.argmax(scores)
+            change, gain = X[hope] - X[fear], gains[hope] - gains[fear]
+            if gain > 0:
+                step = 1.0
+                if C > 0:
+                    lack = gain - change @ weights
+                    step = min(C, lack / (change @ change)) if lack > 0 and change.any() else 0.0
+                weights = weights + step * change
+                weights[lists.signs * weights < 0] = 0.0
+            background = decay * background + lists.statistics[own][hope]
+            sentences = decay * sentences + 1
+            seen.append(weights)
+        averages.append(np.mean(seen, axis=0))
+    return averages

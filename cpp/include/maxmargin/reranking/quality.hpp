@@ -47,8 +47,8 @@ struct Quality {
         bool any = false;
         for (std::int64_t n = 0; n < order; ++n) any |= sums[n] > 0.0;
         if (!any || length <= 0.0) return 0.0;
-        // The geometric mean of the precisions, by as many roots and exponentials as it takes: this is called at every
-        // change along every line of a search.
+        // The geometric mean of the precisions, without logarithms: this is called at every change along every line of
+        // a search.
         double precisions = 1.0, halved = 1.0;
         for (std::int64_t n = 0; n < order; ++n) {
             const double total = sums[order + n];

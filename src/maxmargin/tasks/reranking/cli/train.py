@@ -75,11 +75,11 @@ def train(
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
         from maxmargin.tasks.reranking.files import Reading, read_judged
         from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
-        from maxmargin.tasks.reranking.tuning.methods import method_named
 
         once(inputs)
         settings = RerankerSettings(
-            method=method_named(method, C=numbers("--C", C)),
+            method=method,
+            C=numbers("--C", C),
             encoder=RerankingEncoder(normalize, length, ngrams, phrases, min_lists),
             positive=positive or (),
             negative=negative or (),

@@ -1,7 +1,7 @@
 """The weights of the decoder that made the lists, as far as its total scores or the order of the lists tell them.
 
-Decoders write their hypotheses best first, by a score that is linear in their features, so that both tell its weights up
-to their size. Tuning starts there, and regularized methods stay close to them.
+Decoders write their hypotheses best first, by a score that is linear in their features, so that both tell its weights
+up to their size. Tuning starts there, and regularized methods may stay close to them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit
 
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.reranking.tuning.base import TuningLists
 
 EXPLAINED = 0.95
 """The share of neighbors in the right order, or of the variance of totals, from which on weights are believed."""
@@ -32,6 +33,25 @@ def decoder_weights(dense: FloatArray, offsets: IntArray, totals: FloatArray | N
         return None
     found = _of_order(dense, offsets) if totals is None else _of_totals(dense, offsets, totals)
     return found if found is not None and np.isfinite(found).all() and found.any() else None
+
+
+def sized(weights: FloatArray, lists: TuningLists) -> FloatArray:
+    """Return weights scaled so that differences of scores are comparable with differences of sentence quality.
+
+    The size minimizes the hinge loss ``sum_i max_j q_i - q_ij + s w'(f_ij - f_i)`` with ``q_i`` and ``f_i`` of the best
+    hypothesis of a list, a convex function of ``s``.
+    """
+    structure, scores = lists.structure, lists.scores(weights)
+    best, quality = structure.first_largest(lists.quality)
+    owner = np.repeat(np.arange(len(lists)), structure.sizes)
+    loss, lead = quality[owner] - lists.quality, scores - scores[best][owner]
+    unit = float(np.sqrt(np.mean(np.square(lead)))) or 1.0
+
+    def hinge(power: float) -> float:
+        return float(structure.first_largest(loss + np.exp(power) / unit * lead)[1].sum())
+
+    power = minimize_scalar(hinge, bounds=(np.log(1e-4), np.log(1e4)), method="bounded").x
+    return weights * (np.exp(power) / unit)
 
 
 def _of_totals(dense: FloatArray, offsets: IntArray, totals: FloatArray) -> FloatArray | None:

@@ -111,7 +111,7 @@ class Pro(Method):
             "quality": lists.corpus_quality(lists.choose(weights)),
             "pairs": len(better),
             "objective": float(found.fun),
-            "iterations": int(found.nit),
+            "iterations": int(found.get("nit", 0)),  # absent where no weight is free
         }
         return Tuned(weights, details=details)
 
@@ -120,16 +120,15 @@ class Pro(Method):
         random, sizes = np.random.default_rng(seed), np.diff(lists.offsets)
         better, worse = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for some in pieces(np.full(len(lists), self.samples), _DRAWS_AT_ONCE):
-            draws = random.random((2, len(some), self.samples))
+            draws, size = random.random((len(some), 2, self.samples)), sizes[some, None, None]
             # Products of draws below 1 may round up to the size.
-            inside = np.minimum((draws * sizes[some, None]).astype(np.int64), sizes[some, None] - 1)
-            one, two = lists.offsets[some, None] + inside
+            drawn = lists.offsets[some, None, None] + np.minimum((draws * size).astype(np.int64), size - 1)
+            one, two = drawn[:, 0], drawn[:, 1]
             difference = lists.quality[one] - lists.quality[two]
-            size = np.abs(difference)
             if self.samples > self.keep:
-                most = np.argpartition(-size, self.keep - 1, axis=1)[:, : self.keep]
-                one, two, difference, size = (np.take_along_axis(x, most, axis=1) for x in (one, two, difference, size))
-            kept = (size >= self.min_difference) & (size > 0)
+                most = np.argpartition(-np.abs(difference), self.keep - 1, axis=1)[:, : self.keep]
+                one, two, difference = (np.take_along_axis(each, most, axis=1) for each in (one, two, difference))
+            kept = (np.abs(difference) >= self.min_difference) & (difference != 0)
             first, second, forward = one[kept], two[kept], difference[kept] > 0
             better.append(np.where(forward, first, second))
             worse.append(np.where(forward, second, first))
