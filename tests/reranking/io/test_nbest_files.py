@@ -195,9 +195,9 @@ def test_counts_of_references_and_sources(saved):
         read_nbest(saved(MOSES, "moses"), references=saved("x\ny\nz\n", "en"))
     with pytest.raises(FileError, match=r"has 2 lists and .*fr has 1 source;"):
         read_nbest(saved(MOSES, "moses"), sources=saved("x\n", "fr"))
-    with pytest.raises(FileError, match=r"one has 2 lines and .*two has 1; give files with one line per sentence"):
+    with pytest.raises(FileError, match=r"one has 2 lines and .*two has 1; line N of each"):
         read_references([saved("a\nb\n", "one"), saved("a\n", "two")])
-    with pytest.raises(FileError, match="en: no lines; give a file with a reference a line"):
+    with pytest.raises(FileError, match="en: no references"):
         read_references(saved("", "en"))
     with pytest.raises(FileError, match="pal, line 2: '0-1' is not a list of phrases"):
         read_nbest(nbest, list_size=1, segments=saved("\n0-1\n\n", "pal"))

@@ -19,13 +19,12 @@ from maxmargin.tasks.common.text import (
     count_of,
     name_of,
     problem,
-    read_lines,
     read_text,
 )
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.features import read_columns
-from maxmargin.tasks.reranking.io.inputs import check_count, quoted, read_references
+from maxmargin.tasks.reranking.io.inputs import check_count, quoted, read_lines, read_references
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 _PHRASES = re.compile(r"(?:\d+:\d+-\d+:\d+-\d+(?:\s+|$))*")
@@ -65,7 +64,7 @@ def read_nbest(
     files = list(features.items()) if isinstance(features, Mapping) else [(None, one) for one in features]
     _read_once([path, *paths, *(one for _, one in files), sources, segments])
     golds = read_references(paths, encoding) if paths else None
-    inputs = None if sources is None else [line.strip() for line in read_lines(sources, encoding)]
+    inputs = None if sources is None else read_lines(sources, encoding)
     expected = None if golds is None and inputs is None else len(golds or inputs or ())
     lists, kept, n_lines = _lists(path, format, list_size, expected, names, encoding)
     if golds is not None:
@@ -141,7 +140,7 @@ def recognize(path: AnyPath, data: bytes) -> str:
 
 
 def _phrases(path: AnyPath, n_lines: int, kept: IntArray | None, where: str) -> list[str]:
-    lines = [line.strip() for line in read_lines(path)]
+    lines = read_lines(path)
     count = n_lines if kept is None else len(kept)
     if len(lines) not in (n_lines, count):
         message = f"{count_of(len(lines), 'line')}, and {where} has {n_lines}; give one line per hypothesis"

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin._terminal import printable
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem, read_lines
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
@@ -20,29 +20,26 @@ def quoted(text: str | bytes) -> str:
     return repr(printable(words if len(words) <= 40 else words[:37] + "..."))
 
 
-def read_references(paths: AnyPath | Sequence[AnyPath], encoding: str | None = None) -> list[tuple[str, ...]]:
-    """Return the references of each input, one from each file.
+def read_lines(path: AnyPath, encoding: str = "utf-8") -> list[str]:
+    """Read the lines of a file without white space at their ends."""
+    return [line.strip().decode("utf-8") for line in lines_of(read_text(path, encoding))]
 
-    Args:
-        paths: one or more files with one reference a line; all have the same number of lines.
-        encoding: of the files; None takes UTF-8 alone.
-    """
+
+def read_references(paths: AnyPath | Sequence[AnyPath], encoding: str = "utf-8") -> list[tuple[str, ...]]:
+    """Read the references of each input from files with a line per input: one tuple per input, one string per file."""
     files = [paths] if not isinstance(paths, Sequence) or isinstance(paths, str) else list(paths)
     if not files:
-        raise ValueError("no references; give at least one file")
+        raise ValueError("no files of references; give at least one")
     columns = [read_lines(path, encoding) for path in files]
     for path, column in zip(files, columns, strict=True):
-        check_lines(files[0], len(columns[0]), path, len(column))
         if not column:
-            raise problem(path, None, "no lines; give a file with a reference a line")
+            raise problem(path, None, "no references; give a line per input")
+        if len(column) != len(columns[0]):
+            raise FileError(
+                f"{name_of(files[0])} has {count_of(len(columns[0]), 'line')} and {name_of(path)} has {len(column)}; "
+                "line N of each must be a reference of input N"
+            )
     return list(zip(*columns, strict=True))
-
-
-def check_lines(one: AnyPath, lines: int, other: AnyPath, other_lines: int) -> None:
-    """Raise FileError if two files do not have the same number of lines."""
-    if lines != other_lines:
-        counts = f"{name_of(one)} has {count_of(lines, 'line')} and {name_of(other)} has {other_lines}"
-        raise FileError(f"{counts}; give files with one line per sentence, empty ones too")
 
 
 def check_count(path: AnyPath, ids: Sequence[str], found: int, what: str, where: str, *, things: str = "list") -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.common.text import AnyPath, read_lines
-from maxmargin.tasks.reranking.io.inputs import check_lines, read_references
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of
+from maxmargin.tasks.reranking.io.inputs import read_lines, read_references
 from maxmargin.tasks.reranking.metrics.base import Metric
 
 
@@ -35,7 +35,7 @@ def evaluate_files(
     references: Sequence[AnyPath],
     metrics: Sequence[Metric],
     *,
-    encoding: str | None = None,
+    encoding: str = "utf-8",
 ) -> Evaluated:
     """Return the statistics of files of hypotheses.
 
@@ -43,12 +43,14 @@ def evaluate_files(
         hypotheses: for each system a file with one hypothesis a line.
         references: files with one reference a line.
         metrics: the metrics.
-        encoding: of all files; None takes UTF-8 alone.
+        encoding: of all files.
     """
     gold = read_references(references, encoding)
     texts = [read_lines(path, encoding) for path in hypotheses]
     for path, lines in zip(hypotheses, texts, strict=True):
-        check_lines(path, len(lines), references[0], len(gold))
+        if len(lines) != len(gold):
+            counts = f"{name_of(path)} has {count_of(len(lines), 'line')} and {name_of(references[0])} has {len(gold)}"
+            raise FileError(f"{counts}; give files with one line per sentence, empty ones too")
     owner = np.arange(len(gold))
     systems = tuple(tuple(metric.statistics(some, gold, owner) for metric in metrics) for some in texts)
     return Evaluated(tuple(metrics), systems, len(gold), len(references))
