@@ -13,14 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import (
-    STANDARD_INPUT,
-    AnyPath,
-    count_of,
-    name_of,
-    problem,
-    read_text,
-)
+from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, count_of, name_of, problem, read_text
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.features import read_columns
