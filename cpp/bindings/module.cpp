@@ -2,6 +2,7 @@
 
 namespace maxmargin {
 void bind_block_frank_wolfe(nb::module_& module);
+void bind_candidates(nb::module_& module);
 void bind_chain(nb::module_& module);
 void bind_cliques(nb::module_& module);
 void bind_cut(nb::module_& module);
@@ -23,6 +24,7 @@ NB_MODULE(_kernels, module) {
     nanobind::set_leak_warnings(false);
     maxmargin::bind_online(module);  // defines the base class of the structures' oracles
     maxmargin::bind_block_frank_wolfe(module);
+    maxmargin::bind_candidates(module);
     maxmargin::bind_chain(module);
     maxmargin::bind_cliques(module);
     maxmargin::bind_cut(module);

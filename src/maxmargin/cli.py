@@ -42,6 +42,11 @@ def _add_task(name: str, module: str, help: str) -> None:
 
 _add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, inspect, look at links.")
 _add_task(
+    "rerank",
+    "maxmargin.tasks.reranking.cli",
+    "Reranking of n-best lists: train, predict, evaluate, inspect, export.",
+)
+_add_task(
     "segment",
     "maxmargin.tasks.segmentation.cli",
     "Segmentation of images and scans: train, predict, evaluate, report.",

@@ -27,7 +27,7 @@ from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
-from maxmargin.problem import GoodOutputs, Problem
+from maxmargin.problem import CandidateSets, Problem
 from maxmargin.regions import L1
 from maxmargin.structures.base import FloatArray
 
@@ -132,7 +132,7 @@ def generalization_bound(
         batch = encoder.transform(X)
         good = None
         if isinstance(encoder, CandidatesEncoder):
-            good = GoodOutputs.build(batch.structure, batch.features, encoder.good(batch, y), "all")
+            good = CandidateSets.build(batch.structure, batch.features, encoder.good(batch, y), "all")
         gold = encoder.encode(batch, encoder.parse_outputs(y))
         problem = Problem.build(
             batch.structure, batch.features, gold, Hamming(), L1(C=cost), rescaling="none", good=good
@@ -171,7 +171,7 @@ def bound_of(
 def _log_triples(problem: Problem, log_outputs: Any) -> float:
     """``ln |S|``: pairs of a good and a bad candidate, or the wrong outputs of all examples."""
     structure = problem.structure
-    if problem.good is not None:
+    if isinstance(problem.good, CandidateSets):
         good = structure.by_example(problem.good.mask.astype(np.float64))
         counts = good * (structure.sizes - good)
         logs = np.log(counts, out=np.full(len(counts), -np.inf), where=counts > 0.0)

@@ -233,7 +233,7 @@ def test_bad_seeds_are_refused() -> None:
     gold_starts = np.ascontiguousarray(gold.starts, dtype=np.int64).ravel()
     arrays = problem.leading_costs, gold_starts, gold.index, gold.value, problem.scale
     with pytest.raises(ValueError, match="rescaling must be"):
-        _kernels.OnlineExamples(*views, 1, None, offsets, *arrays)
+        _kernels.OnlineExamples(*views, 1, None, False, offsets, *arrays)
 
 
 def bigger(seed: int, m: int, costs: float = 1.0, full: bool = True) -> tuple[Problem, Problem]:

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
 from maxmargin.optimization.base import NonFiniteError, Run, Start
-from maxmargin.problem import GoodOutputs, Problem
+from maxmargin.problem import CandidateSets, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Status, Stop, choose, solve
@@ -163,6 +163,17 @@ def test_a_master_that_lost_step_is_built_again() -> None:
     assert now.loss @ warm.multipliers == pytest.approx(now.loss @ cold.multipliers)
 
 
+def test_a_start_that_violates_no_margin() -> None:
+    problem = within(make("candidates", n=4), C=50.0)
+    found = run(replace(problem, rescaling="none"), mm.ColumnGeneration())
+    start = Start(3.0 * found.weights)
+    assert replace(problem, rescaling="none").hinge(3.0 * found.weights) == 0.0
+    for solver in (mm.ColumnGeneration(master="highs"), mm.ColumnGeneration(master="proximal")):
+        again = solve(replace(problem, rescaling="none"), solver, stop=Stop(tol=1e-6), start=start)
+        assert again.status is Status.CONVERGED
+        assert again.certificate.primal == pytest.approx(found.certificate.primal, rel=1e-5)
+
+
 # --- several good outputs -------------------------------------------------------------------------------------------
 
 
@@ -173,7 +184,7 @@ def lists_with_good_sets(seed: int, formulation: str, metric: Any = None) -> Pro
     mask = rng.random(structure.n_parts) < 0.4
     mask[structure.blocks[0].offsets[:-1]] = True
     gold = structure.encode([0] * structure.n_examples)
-    good = GoodOutputs.build(structure, features, mask, formulation, metric)
+    good = CandidateSets.build(structure, features, mask, formulation, metric)
     weights = rng.random(structure.n_examples) + 0.5
     return Problem.build(
         structure,
@@ -224,7 +235,7 @@ def test_one_good_output_is_the_gold_formulation() -> None:
     plain = replace(within(base, C=2.0), rescaling="none")
     optimum = run(plain, mm.ColumnGeneration()).certificate.primal
     for formulation in ("nearest", "all"):
-        good = GoodOutputs.build(base.structure, base.features, base.gold > 0.5, formulation)
+        good = CandidateSets.build(base.structure, base.features, base.gold > 0.5, formulation)
         found = run(replace(plain, good=good), mm.ColumnGeneration())
         assert found.certificate.primal == pytest.approx(optimum, rel=1e-6)
 
@@ -254,7 +265,7 @@ def test_the_nearest_of_sparse_candidates_is_found_without_dense_rows(distance: 
     mask[::size] = True
     features = PartFeatures(sp.csr_array(sp.vstack(X, format="csr")), offsets)
     tracemalloc.start()
-    found = GoodOutputs.build(structure, features, mask, "nearest", distance)
+    found = CandidateSets.build(structure, features, mask, "nearest", distance)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2_000_000  # one dense row has 3.2 million bytes
@@ -291,17 +302,15 @@ def test_good_sets_are_checked() -> None:
     none[: structure.sizes[0]] = False
     for arguments, message in (
         ((chain.structure, chain.features, mask, "all"), "outputs of a chain are not listed"),
-        ((structure, features, mask, "best"), "formulation with good sets"),
+        ((structure, features, mask, "worst"), "formulation with good sets"),
         ((structure, features, mask.astype(float), "all"), "must be boolean"),
         ((structure, features, none, "all"), "example 0: no candidate is good"),
         ((structure, features, mask, "nearest", 3), "distance must be a function"),
         ((structure, features, mask, "nearest", lambda g, b: np.nan), "example 0: the distance must give"),
     ):
         with pytest.raises(ValueError, match=message):
-            GoodOutputs.build(*arguments)
-    for change, message in (({"rescaling": "margin"}, 'use rescaling="none"'), ({"good": chain.good}, "")):
-        reason = problem_hinges.unsupported(replace(problem, **change))
-        assert message in (reason or "")
+            CandidateSets.build(*arguments)
+    assert 'use rescaling="none" or "margin"' in (problem_hinges.unsupported(replace(problem, rescaling="slack")) or "")
     assert "another batch" in (problem_hinges.unsupported(replace(chain, good=problem.good)) or "")
 
 
@@ -351,7 +360,7 @@ def test_the_estimator_refuses() -> None:
         ({}, [*X[:2], np.zeros((0, 3)), *X[3:]], y, "example 2: no candidates"),
         ({}, [*X[:2], np.zeros((2, 4)), *X[3:]], y, "example 2: features have 4 columns"),
         ({"formulation": "some"}, X, y, "formulation must be one of"),
-        ({"formulation": "all"}, X, y, 'use rescaling="none"'),
+        ({"formulation": "all"}, X, y, 'or rescaling="none" for a margin of 1'),
         ({"formulation": "nearest", "distance": 1, "rescaling": "none"}, X, y, "distance must be a function"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -133,13 +133,17 @@ Costs costs_of(const In<std::uint8_t>& costs) { return {{}, view(costs)}; }
 }  // namespace
 
 OnlineExamples::OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling,
-                               nb::object most_violated, const std::vector<In<std::int64_t>>& blocks, AnyCosts costs,
-                               In<std::int64_t> gold_starts, In<std::int64_t> gold_index, In<double> gold_value,
-                               In<double> scale)
+                               nb::object most_violated, bool pairs, const std::vector<In<std::int64_t>>& blocks,
+                               AnyCosts costs, In<std::int64_t> gold_starts, In<std::int64_t> gold_index,
+                               In<double> gold_value, In<double> scale)
     : oracle_(std::move(oracle)), map_(std::move(map)), costs_(std::move(costs)) {
-    require(rescaling >= 0 && rescaling <= 2 && (rescaling == 0 || !most_violated.is_none()),
-            "rescaling must be 0, 1 or 2, and all but 0 need a function for the most violated output");
-    if (!most_violated.is_none()) hinge_ = std::make_unique<PythonHinge>(nb::cast<nb::callable>(most_violated));
+    require(rescaling >= 0 && rescaling <= 2 && ((rescaling == 0 && !pairs) || !most_violated.is_none()),
+            "rescaling must be 0, 1 or 2, and all but 0, and pairs, need a function for the most violated output");
+    if (nb::isinstance<Hinge>(most_violated)) {
+        hinge_ = nb::cast<std::shared_ptr<Hinge>>(most_violated);
+    } else if (!most_violated.is_none()) {
+        hinge_ = std::make_shared<PythonHinge>(nb::cast<nb::callable>(most_violated));
+    }
     Packed packed;
     std::int64_t parts = 0;
     require(!blocks.empty(), "there must be a block");
@@ -182,18 +186,18 @@ OnlineExamples::OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<F
         }
         start += packed.blocks[b].back();
     }
-    examples_ =
-        std::make_unique<Examples>(*oracle_, *map_, static_cast<Rescaling>(rescaling), hinge_.get(), std::move(packed));
+    examples_ = std::make_unique<Examples>(*oracle_, *map_, static_cast<Rescaling>(rescaling), hinge_.get(), pairs,
+                                           std::move(packed));
 }
 
 namespace {
 
 template <class T>
 void made(OnlineExamples* self, std::shared_ptr<Oracle> oracle, std::shared_ptr<FeatureMap> map, int rescaling,
-          nb::object most_violated, const std::vector<In<std::int64_t>>& blocks, In<T> costs,
+          nb::object most_violated, bool pairs, const std::vector<In<std::int64_t>>& blocks, In<T> costs,
           In<std::int64_t> gold_starts, In<std::int64_t> gold_index, In<double> gold_value, In<double> scale) {
-    new (self) OnlineExamples(std::move(oracle), std::move(map), rescaling, std::move(most_violated), blocks, costs,
-                              gold_starts, gold_index, gold_value, scale);
+    new (self) OnlineExamples(std::move(oracle), std::move(map), rescaling, std::move(most_violated), pairs, blocks,
+                              costs, gold_starts, gold_index, gold_value, scale);
 }
 
 Sums sums_of(OnlineExamples& examples, Out<double>& sum, Out<double>& late, double time) {
@@ -308,6 +312,7 @@ auto differences(OnlineExamples& own, const std::vector<In<std::int64_t>>& block
 void bind_online(nb::module_& module) {
     nb::class_<Oracle>(module, "Oracle").def_prop_ro("ranks", [](const Oracle& self) { return self.ranks(); });
     nb::class_<FeatureMap>(module, "FeatureMap");
+    nb::class_<Hinge>(module, "Hinge");
     nb::class_<PythonOracle, Oracle>(module, "PythonOracle")
         .def(nb::init<nb::callable, In<std::int64_t>>(), "find"_a, "sizes"_array);
     module.def("rows_map", &rows_map<std::int32_t>, "starts"_array, "columns"_array, "values"_array, "n"_a, "d"_a,
@@ -316,10 +321,10 @@ void bind_online(nb::module_& module) {
                "offsets"_array, "m"_a, "constant"_a, "alike"_a, "sign"_a, "kept"_array, "some"_a, "numbers"_array);
     module.def("joined_map", &joined_map, "members"_a, "first"_a, "n_weights"_a, "stacked"_a);
     nb::class_<OnlineExamples>(module, "OnlineExamples")
-        .def("__init__", &made<double>, "oracle"_a, "map"_a, "rescaling"_a, "most_violated"_a.none(), "blocks"_a,
-             "costs"_array, "gold_starts"_array, "gold_index"_array, "gold_value"_array, "scale"_array)
-        .def("__init__", &made<std::uint8_t>, "oracle"_a, "map"_a, "rescaling"_a, "most_violated"_a.none(), "blocks"_a,
-             "costs"_array, "gold_starts"_array, "gold_index"_array, "gold_value"_array, "scale"_array)
+        .def("__init__", &made<double>, "oracle"_a, "map"_a, "rescaling"_a, "most_violated"_a.none(), "pairs"_a,
+             "blocks"_a, "costs"_array, "gold_starts"_array, "gold_index"_array, "gold_value"_array, "scale"_array)
+        .def("__init__", &made<std::uint8_t>, "oracle"_a, "map"_a, "rescaling"_a, "most_violated"_a.none(), "pairs"_a,
+             "blocks"_a, "costs"_array, "gold_starts"_array, "gold_index"_array, "gold_value"_array, "scale"_array)
         .def("memory",
              [](OnlineExamples& self) {
                  const auto kept = self.get().memory();

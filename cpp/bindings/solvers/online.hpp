@@ -53,7 +53,7 @@ using AnyCosts = std::variant<In<double>, In<std::uint8_t>>;
 class OnlineExamples {
    public:
     OnlineExamples(std::shared_ptr<online::Oracle> oracle, std::shared_ptr<online::FeatureMap> map, int rescaling,
-                   nb::object most_violated, const std::vector<In<std::int64_t>>& blocks, AnyCosts costs,
+                   nb::object most_violated, bool pairs, const std::vector<In<std::int64_t>>& blocks, AnyCosts costs,
                    In<std::int64_t> gold_starts, In<std::int64_t> gold_index, In<double> gold_value, In<double> scale);
 
     online::Examples& get() { return *examples_; }
@@ -65,7 +65,7 @@ class OnlineExamples {
     std::shared_ptr<online::Oracle> oracle_;
     std::shared_ptr<online::FeatureMap> map_;
     AnyCosts costs_;
-    std::unique_ptr<online::Hinge> hinge_;
+    std::shared_ptr<online::Hinge> hinge_;
     std::unique_ptr<online::Examples> examples_;
 };
 

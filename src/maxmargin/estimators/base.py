@@ -28,7 +28,7 @@ from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.structures.base import FloatArray, Structure
 from maxmargin.structures.programs.linear_program import LinearProgram
-from maxmargin.training import Examples, Settings, train_examples
+from maxmargin.training import Examples, Hooks, Settings, train_examples
 from maxmargin.training.train import dev_score
 
 Init = TypeVar("Init", bound=Callable[..., None])
@@ -188,12 +188,16 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         Returns:
             The estimator. Warns with ConvergenceWarning if the gap did not close.
         """
+        return self._fit(lambda: self._examples(X, y, sample_weight, loss_weight, costs), dev)
+
+    def _fit(self, prepare: Callable[[], Examples], dev: tuple[Sequence[Any], Sequence[Any]] | None) -> Self:
+        """Train on the examples that ``prepare`` makes, with the estimator's threads."""
         _checks.flag("warm_start", self.warm_start)
-        settings = self._settings()
+        settings, hooks = self._settings(), self._hooks()
         with _threads.threads(self.n_jobs):
-            examples = self._examples(X, y, sample_weight, loss_weight, costs)
+            examples = prepare()
             score = dev_score(examples.encoder, dev, settings)
-            model = train_examples(examples, settings, score=score, start=self._start(examples.encoder))
+            model = train_examples(examples, settings, score=score, start=self._start(examples.encoder), hooks=hooks)
         training = model.training
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
@@ -210,6 +214,10 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         costs: Sequence[npt.ArrayLike] | None = None,
     ) -> Examples:
         return Examples.fit(self._encoder(), X, y, sample_weight, loss_weight, costs)
+
+    def _hooks(self) -> Hooks | None:
+        """Additions to training; none by default."""
+        return None
 
     def _start(self, encoder: Encoder) -> Start:
         if not self.warm_start or not hasattr(self, "solution_"):

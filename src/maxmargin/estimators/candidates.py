@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,13 @@ import numpy.typing as npt
 from maxmargin import _checks
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.candidates import CandidatesEncoder
+from maxmargin.encoders.data import checks
 from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 from maxmargin.features.kernel import Kernel
-from maxmargin.problem import GoodOutputs
-from maxmargin.problem.good import FORMULATIONS, Distance
-from maxmargin.training import Examples
+from maxmargin.problem import CandidateSets
+from maxmargin.problem.good import FORMULATIONS
+from maxmargin.problem.nearest import Distance
+from maxmargin.training import BestGood, Examples, Hooks
 
 
 class CandidatesSVM(StructuredSVM):
@@ -28,10 +30,13 @@ class CandidatesSVM(StructuredSVM):
 
     Args:
         formulation: what a margin is between, where several candidates are good: "gold" takes one good candidate per
-            example; "nearest" compares each bad one with the good one nearest to it, "all" with every good one. These
-            two need ``rescaling="none"``.
+            example; "nearest" compares each bad one with the good one nearest to it, "all" with every good one, "best"
+            with the one that scores highest, in rounds. These three need ``rescaling="none"``, a margin of 1, or
+            ``"margin"`` and ``fit(..., costs=)``: the margin is then the difference of two candidates' costs.
         distance: for "nearest", a function of two rows of features, the good one's first: vectors, or, if X is sparse,
-            CSR matrices of one row; None for the Euclidean distance (with a kernel, that of its space).
+            CSR matrices of one row; None for the Euclidean distance (with a kernel, that of its space), or for the
+            ``nearest`` of ``fit``.
+        rounds: for "best", at most so many rounds; they end when no example has another best good candidate.
         features: a :class:`maxmargin.features.Kernel` in place of explicit features; ``coef_`` then holds the dual
             coefficients of the support candidates.
 
@@ -44,15 +49,43 @@ class CandidatesSVM(StructuredSVM):
         *,
         formulation: str = "gold",
         distance: Distance | None = None,
+        rounds: int = 10,
         features: Kernel | None = None,
         **settings: Unpack[SettingsArguments],
     ) -> None:
         self.formulation = formulation
         self.distance = distance
+        self.rounds = rounds
         self.features = features
 
     def _encoder(self) -> Encoder:
         return CandidatesEncoder(kernel=self.features)
+
+    def _hooks(self) -> Hooks | None:
+        hooks = BestGood(self.rounds)
+        return hooks if self.formulation == "best" else None
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        loss_weight: Sequence[npt.ArrayLike] | None = None,
+        costs: Sequence[npt.ArrayLike] | None = None,
+        nearest: Sequence[npt.ArrayLike] | None = None,
+        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    ) -> Self:
+        """Train.
+
+        Args:
+            X, y, sample_weight, loss_weight, dev: see :meth:`StructuredSVM.fit`.
+            costs: for each example the cost of each candidate, in place of the loss.
+            nearest: for ``formulation="nearest"``, for each example the number of the good candidate that each
+                candidate is compared with, where it is not to be found by a distance of the features; numbers of good
+                candidates are not read.
+        """
+        return self._fit(lambda: self._examples(X, y, sample_weight, loss_weight, costs, nearest), dev)
 
     def _examples(
         self,
@@ -61,6 +94,7 @@ class CandidatesSVM(StructuredSVM):
         sample_weight: npt.ArrayLike | None,
         loss_weight: Sequence[npt.ArrayLike] | None,
         costs: Sequence[npt.ArrayLike] | None = None,
+        nearest: Sequence[npt.ArrayLike] | None = None,
     ) -> Examples:
         _checks.one_of("formulation", self.formulation, FORMULATIONS)
         if self.features is not None and self.distance is not None:
@@ -70,13 +104,15 @@ class CandidatesSVM(StructuredSVM):
         assert isinstance(encoder, CandidatesEncoder)
         mask = encoder.good(batch, y)
         if self.formulation != "gold":
-            return replace(
-                examples, good=GoodOutputs.build(batch.structure, batch.features, mask, self.formulation, self.distance)
-            )
+            near = None if nearest is None else checks.numbers(nearest, batch.structure.sizes, "nearest")
+            sets = CandidateSets.build(batch.structure, batch.features, mask, self.formulation, self.distance, near)
+            return replace(examples, good=sets)
+        if nearest is not None:
+            raise ValueError('nearest is for formulation="nearest"; leave it out')
         several = batch.structure.by_example(mask.astype(np.float64)) > 1.0
         if several.any():
             raise ValueError(
                 f"example {int(np.flatnonzero(several)[0])}: several candidates are good; "
-                'use formulation="nearest" or "all", or give one'
+                'use formulation="nearest", "all" or "best", or give one'
             )
         return examples

@@ -194,7 +194,8 @@ class Solver(ABC):
 
     takes_rescaling: tuple[str, ...] = RESCALINGS
     takes_slack: tuple[str, ...] = SLACKS
-    """The hinges that the method can handle."""
+    takes_good = True
+    """The hinges that the method can handle; whether several outputs of an example may be good."""
 
     needs: tuple[str, ...] = ()
     """The capabilities that the method needs of the region: names in :data:`maxmargin.regions.CAPABILITIES`."""
@@ -224,6 +225,8 @@ class Solver(ABC):
             wanted.append(f'rescaling="{self.takes_rescaling[0]}", not "{problem.rescaling}"')
         if problem.slack not in self.takes_slack:
             wanted.append(f'slack="{self.takes_slack[0]}", not "{problem.slack}"')
+        if problem.good is not None and not self.takes_good:
+            wanted.append("one gold output per example, not several good ones")
         return f"it needs {' and '.join(wanted)}; use {alternatives(problem)}" if wanted else None
 
     def missing(self, problem: Problem, *needs: str) -> str | None:
@@ -309,6 +312,6 @@ def alternatives(problem: Problem) -> str:
         return "ColumnGeneration" if linear else "ProjectedSubgradient"
     if region.ridge is not None:
         return "SimplicialDecomposition or CuttingPlane" + (" or BlockFrankWolfe" if linear else "")
-    if problem.rescaling == "margin" and linear:
+    if problem.bilinear:
         return "Extragradient" + (" or DualExtragradient" if region.smooth else "")
     return "ProjectedSubgradient, or give C, which faster solvers need"

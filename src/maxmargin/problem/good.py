@@ -1,48 +1,112 @@
-"""Several good outputs per example, on explicit lists (Wang and Shawe-Taylor 2009, LPs (7) and (8)).
+"""Several good outputs per example (Wang and Shawe-Taylor 2009, LPs (7) and (8); Yu and Joachims 2009).
 
-With the good candidates ``Y`` and the bad ones of an example, both formulations have a margin of 1 and the hinges
+With the score ``v = w'f`` of an output and the margin of a pair of a bad and a good one, which is 1
+(``rescaling="none"``) or ``cost(bad) - cost(good)`` (``"margin"``, with costs given), an example has the hinge
 
-    formulation="nearest"   max(0, max_bad 1 + w'f(bad) - w'f(the good one nearest to bad))        LP (7)
-    formulation="all"       max(0, 1 + max_bad w'f(bad) - min_good w'f(good))                      LP (8)
+    formulation="nearest"   max(0, max_bad margin + v(bad) - v(the good one nearest to bad))        LP (7)
+    formulation="all"       max(0, max_bad max_good margin + v(bad) - v(good))                      LP (8)
+    formulation="best"      max(0, max_bad min_good margin + v(bad) - v(good))
 
-"all" wants every good candidate above every bad one, "nearest" only those that resemble bad ones. As lists are explicit
-both maxima are exact; in "nearest" over all bad candidates, of which the one with the largest score need not violate
-the margin most. The most violated constraint is a pair, which enters a problem as the point ``gold + bad - good``.
+"all" wants every good output above every bad one, "nearest" only those that resemble bad ones, "best" one good output
+of each example, whichever is the easiest: it is not convex, so rounds fix the best good output under the last weights
+and solve the convex problem of that one, in which the other good outputs are not wrong, and each round lowers the
+objective (:class:`maxmargin.training.BestGood`).
+
+The most violated constraint is a pair, which enters a problem as the point ``gold + bad - good``.
+:class:`CandidateSets` are good sets of explicit lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin._sparse import sp
+from maxmargin import _kernels
 from maxmargin.features.base import Features
-from maxmargin.features.parts import PartFeatures
+from maxmargin.problem.nearest import Distance, nearest_good
+from maxmargin.structures._arrays import integers
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.candidates import Candidates
+from maxmargin.structures.sparse import SparsePoint
 
-FORMULATIONS = ("gold", "nearest", "all")
+FORMULATIONS = ("gold", "nearest", "all", "best")
 
-Distance = Callable[[Any, Any], float]
-"""Of two rows of features: vectors, or CSR matrices of one row where the features are sparse."""
+
+class GoodOutputs(ABC):
+    """Which outputs of a batch are good, and how bad ones are compared with them.
+
+    *Augmented* scores are those of the parts with the example weights, ``s_i F_i'w``, and where the margin is rescaled
+    also with the costs: the violation of a pair is then ``margin + augmented'(bad - good)`` with a margin of 0 or
+    ``s_i``.
+    """
+
+    formulation: str
+    """One of :data:`FORMULATIONS` but the first."""
+
+    @abstractmethod
+    def unsupported(self, structure: Structure) -> str | None:
+        """The reason why these good sets do not belong to a batch, or None."""
+
+    @abstractmethod
+    def select(self, structure: Structure, examples: IntArray) -> Self:
+        """Those of some examples of the batch."""
+
+    @abstractmethod
+    def most_violated(
+        self, structure: Structure, augmented: FloatArray, margin: FloatArray, first: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """The most violated pair of each example.
+
+        Args:
+            structure: the batch.
+            augmented: augmented scores, finite, shape ``(n_parts,)``.
+            margin: shape ``(n_examples,)``.
+            first: the number of the first example, for errors.
+
+        Returns:
+            ``bad - good`` packed, shape ``(n_parts,)``, and the violations, shape ``(n_examples,)``; ``-inf`` where no
+            output is bad.
+        """
+
+    @abstractmethod
+    def pairs(self, structure: Structure, example: int) -> FloatArray:
+        """All pairs ``bad - good`` of one example, one per row of its parts; for tiny examples."""
+
+    @abstractmethod
+    def best(self, structure: Structure, augmented: FloatArray) -> tuple[SparsePoint, Self]:
+        """The good output of the largest augmented score of each example, and sets that compare bad ones with it."""
+
+    def online_hinge(self, structure: Structure, gold: SparsePoint, costs: FloatArray | None, scale: FloatArray) -> Any:
+        """A compiled view of :meth:`most_violated` for one example at a time; None leaves it to calls of Python.
+
+        Args:
+            structure: the batch.
+            gold: its gold outputs.
+            costs: packed ``s_i c_i``; None for a margin of 1.
+            scale: ``s_i``, shape ``(n_examples,)``.
+        """
+        return None
 
 
 @dataclass(frozen=True, eq=False)
-class GoodOutputs:
-    """Which candidates are good, and how bad ones are compared with them.
+class CandidateSets(GoodOutputs):
+    """Which candidates of explicit lists are good. All maxima are exact, as every pair is tried.
+
+    In "nearest", too: the bad candidate with the largest score need not violate its margin most.
 
     Attributes:
         mask: packed, True for good ones, shape ``(n_parts,)``.
-        nearest: for "nearest", the good candidate nearest to each one, counted from 0 in its list, shape
-            ``(n_parts,)``; None for "all".
+        formulation: "nearest", "all" or "best".
+        nearest: the good candidate that each one is compared with, counted from 0 in its list, shape ``(n_parts,)``;
+            None for "all".
     """
 
     mask: npt.NDArray[np.bool_]
+    formulation: str
     nearest: IntArray | None
 
     @classmethod
@@ -53,19 +117,22 @@ class GoodOutputs:
         mask: npt.ArrayLike,
         formulation: str,
         distance: Distance | None = None,
-    ) -> GoodOutputs:
+        nearest: npt.ArrayLike | None = None,
+    ) -> CandidateSets:
         """Check the good sets; for "nearest", find the nearest good candidates.
 
         Args:
             structure: a batch of :class:`Candidates`.
             features: of its candidates.
             mask: packed, True for good candidates; at least one per example.
-            formulation: "nearest" or "all".
+            formulation: "nearest", "all" or "best", which starts with the first good one of each example.
             distance: a function of two rows of features, the good one's first: vectors, or CSR matrices of shape
                 ``(1, n_features)`` where the features are sparse; None for the Euclidean distance.
+            nearest: in place of a distance, the good candidate that each one is compared with, counted from 0 in its
+                list; packed, shape ``(n_parts,)``. Entries of good ones are not read.
         """
         if formulation not in FORMULATIONS[1:]:
-            raise ValueError(f'formulation with good sets must be "nearest" or "all", got {formulation!r}')
+            raise ValueError(f'formulation with good sets must be "nearest", "all" or "best", got {formulation!r}')
         if not isinstance(structure, Candidates):
             raise ValueError(
                 f'formulation="{formulation}" compares all outputs one by one, and the outputs of {structure.called} '
@@ -79,75 +146,100 @@ class GoodOutputs:
             raise ValueError(f"example {int(np.flatnonzero(none)[0])}: no candidate is good; mark one or remove it")
         if distance is not None and not callable(distance):
             raise ValueError(f"distance must be a function of two rows of features, got {distance!r}")
-        nearest = None
-        if formulation == "nearest":
-            rows, dense = features.to_sparse(), isinstance(features, PartFeatures) and features.rows.dense is not None
-            pieces = []
-            for index, (first, last) in enumerate(pairwise(structure.blocks[0].offsets.tolist())):
-                own = sp.csr_array(rows[first:last])
-                own.sum_duplicates()  # with sorted columns differences of rows take no memory of their own
-                if distance is None:
-                    pieces.append(_nearest(own, good[first:last]))
-                else:
-                    pieces.append(_nearest_by(distance, own, good[first:last], index, dense=dense))
-            nearest = np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
-        return cls(good, nearest)
+        if formulation != "nearest" and (distance is not None or nearest is not None):
+            raise ValueError(f'a distance and nearest candidates are for formulation="nearest", not "{formulation}"')
+        if nearest is not None and distance is not None:
+            raise ValueError("give a distance or the nearest candidates, not both")
+        if formulation == "all":
+            return cls(good, formulation, None)
+        if formulation == "best":
+            at = structure.first_largest(good.astype(np.float64))[0]
+            return cls(good, formulation, _repeated(structure, at))
+        if nearest is None:
+            return cls(good, formulation, nearest_good(structure, features, good, distance))
+        return cls(good, formulation, _checked_nearest(structure, good, nearest))
 
-    def select(self, parts: IntArray) -> GoodOutputs:
-        """Those of some examples, by the positions of their parts."""
-        return GoodOutputs(self.mask[parts], None if self.nearest is None else self.nearest[parts])
+    def unsupported(self, structure: Structure) -> str | None:
+        """Lists of the same lengths."""
+        if not isinstance(structure, Candidates) or self.mask.shape != (structure.n_parts,):
+            return "the good sets belong to another batch; build them from this one's structure"
+        return None
 
-    def pairs(self, bounds: IntArray) -> FloatArray:
-        """All pairs of the candidates ``bounds[0]:bounds[1]`` of one example, ``bad - good`` one per row."""
-        mask = self.mask[bounds[0] : bounds[1]]
+    def select(self, structure: Structure, examples: IntArray) -> Self:
+        """See :meth:`GoodOutputs.select`."""
+        parts = structure.parts_of(examples)
+        return replace(self, mask=self.mask[parts], nearest=None if self.nearest is None else self.nearest[parts])
+
+    def most_violated(
+        self, structure: Structure, augmented: FloatArray, margin: FloatArray, first: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`GoodOutputs.most_violated`."""
+        assert isinstance(structure, Candidates)
+        if self.nearest is None:
+            good, least = structure.first_largest(np.where(self.mask, -augmented, -np.inf))
+            bad, most = structure.first_largest(np.where(self.mask, -np.inf, augmented))
+            value = most + least
+        else:
+            reference = np.repeat(structure.blocks[0].offsets[:-1], structure.sizes) + self.nearest
+            bad, value = structure.first_largest(np.where(self.mask, -np.inf, augmented - augmented[reference]))
+            good = reference[bad]
+        pairs = np.zeros(structure.n_parts)
+        pairs[bad] = 1.0
+        pairs[good] -= 1.0
+        return pairs, margin + value
+
+    def pairs(self, structure: Structure, example: int) -> FloatArray:
+        """See :meth:`GoodOutputs.pairs`."""
+        first, last = structure.blocks[0].offsets[example : example + 2]
+        mask = self.mask[first:last]
         good, bad = np.flatnonzero(mask), np.flatnonzero(~mask)
         if self.nearest is None:
             bad, good = np.repeat(bad, len(good)), np.tile(good, len(bad))
         else:
-            good = self.nearest[bounds[0] : bounds[1]][bad]
+            good = self.nearest[first:last][bad]
         rows = np.zeros((len(bad), len(mask)))
         rows[np.arange(len(bad)), bad] = 1.0
         rows[np.arange(len(bad)), good] -= 1.0
         return rows
 
-    def most_violated(self, structure: Candidates, scores: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """The most violated pair of each example: positions of the bad and the good one, and ``1 + w'(bad - good)``.
+    def best(self, structure: Structure, augmented: FloatArray) -> tuple[SparsePoint, Self]:
+        """See :meth:`GoodOutputs.best`; of equal ones the first."""
+        assert isinstance(structure, Candidates)
+        at = structure.first_largest(np.where(self.mask, augmented, -np.inf))[0]
+        return SparsePoint.from_index(structure, at), replace(self, nearest=_repeated(structure, at))
 
-        The value is ``-inf`` where no candidate is bad.
-        """
-        if self.nearest is None:
-            good, least = structure.first_largest(np.where(self.mask, -scores, -np.inf))
-            bad, most = structure.first_largest(np.where(self.mask, -np.inf, scores))
-            return bad, good, 1.0 + most + least
-        begin = np.repeat(structure.blocks[0].offsets[:-1], structure.sizes)
-        reference = begin + self.nearest
-        bad, value = structure.first_largest(np.where(self.mask, -np.inf, 1.0 + scores - scores[reference]))
-        return bad, reference[bad], value
-
-
-def _nearest(rows: sp.csr_array, good: npt.NDArray[np.bool_]) -> IntArray:
-    """For each candidate of one example the number of the nearest good one, the first of equally near ones.
-
-    By inner products over the features that the list has: no row is ever as long as there are features.
-    """
-    at = np.flatnonzero(good)
-    columns, within = np.unique(rows.indices, return_inverse=True)
-    own = sp.csr_array((rows.data, within.astype(rows.indptr.dtype), rows.indptr), shape=(len(good), len(columns)))
-    if 2 * own.nnz >= len(good) * len(columns):
-        table = own.toarray()
-        squares, products = np.square(table).sum(axis=1), table @ table[at].T
-    else:
-        squares, products = np.asarray(own.multiply(own).sum(axis=1)).ravel(), (own @ own[at].T).toarray()
-    return np.asarray(at[np.argmin(squares[:, None] - 2.0 * products + squares[at], axis=1)], dtype=np.int64)
+    def online_hinge(self, structure: Structure, gold: SparsePoint, costs: FloatArray | None, scale: FloatArray) -> Any:
+        """See :meth:`GoodOutputs.online_hinge`."""
+        offsets = structure.blocks[0].offsets
+        return _kernels.PairsHinge(
+            offsets,
+            self.mask.view(np.uint8),
+            np.zeros(0, dtype=np.int64) if self.nearest is None else self.nearest,
+            gold.index - offsets[:-1],
+            np.zeros(0) if costs is None else costs,
+            scale,
+        )
 
 
-def _nearest_by(
-    distance: Distance, rows: sp.csr_array, good: npt.NDArray[np.bool_], index: int, *, dense: bool
-) -> IntArray:
-    """The same by a distance of the caller's; of vectors, or of sparse rows."""
-    at = np.flatnonzero(good)
-    given: Any = rows.toarray() if dense else [rows[[i]] for i in range(len(good))]
-    distances = np.array([[distance(given[g], row) for g in at] for row in given], dtype=np.float64)
-    if distances.shape != (len(good), len(at)) or np.isnan(distances).any():
-        raise ValueError(f"example {index}: the distance must give one number, and no NaN, for two rows of features")
-    return np.asarray(at[np.argmin(distances, axis=1)], dtype=np.int64)
+def _repeated(structure: Candidates, at: IntArray) -> IntArray:
+    """For every candidate the number, in its list, of the one at a position of each list."""
+    return np.repeat(at - structure.blocks[0].offsets[:-1], structure.sizes)
+
+
+def _checked_nearest(structure: Candidates, good: npt.NDArray[np.bool_], given: npt.ArrayLike) -> IntArray:
+    """The nearest good candidates as given; those of good ones are themselves."""
+    nearest = integers(given, "nearest")
+    if nearest.shape != (structure.n_parts,):
+        raise ValueError(f"nearest must have shape ({structure.n_parts},), one per candidate, got {nearest.shape}")
+    begin = np.repeat(structure.blocks[0].offsets[:-1], structure.sizes)
+    nearest = np.where(good, np.arange(structure.n_parts) - begin, nearest)
+    outside = (nearest < 0) | (nearest >= np.repeat(structure.sizes, structure.sizes))
+    wrong = outside | ~good[np.where(outside, 0, begin + nearest)]
+    if wrong.any():
+        part = int(np.flatnonzero(wrong)[0])
+        example = int(np.searchsorted(structure.blocks[0].offsets, part, side="right")) - 1
+        raise ValueError(
+            f"example {example}: the nearest candidate of number {part - int(begin[part])} is {int(nearest[part])}, "
+            "which is not the number of a good candidate of the list"
+        )
+    return nearest

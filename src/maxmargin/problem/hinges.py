@@ -8,7 +8,7 @@ With ``df_i(y) = F_i y - F_i y_i`` and the loss ``l_i(y)`` of an output ``y``, e
 
 which is never negative, as the gold output gives 0. All three are ``m_i w'df_i(z_i) + l_i`` at the maximum, with a
 factor ``m_i`` of 1, ``l_i`` or 1: :class:`MostViolated` holds these, and solvers need nothing else.
-Where several outputs of an explicit list are good, violations are those of pairs: :mod:`maxmargin.problem.good`.
+Where several outputs are good, violations are those of pairs: :mod:`maxmargin.problem.good`.
 The sum ``H(w) = sum_i s_i h_i`` is linear in them (``slack="linear"``) or ``sum_i s_i h_i^2 / 2`` (``"quadratic"``).
 """
 
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.structures.base import FloatArray, Points, PointStatus
-from maxmargin.structures.candidates import Candidates
 
 if TYPE_CHECKING:
+    from maxmargin.problem.good import GoodOutputs
     from maxmargin.problem.problem import Problem
 
 RESCALINGS = ("margin", "slack", "none")
@@ -57,7 +57,7 @@ class MostViolated:
 def most_violated_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
     """See :meth:`Problem.most_violated`; from scores ``F'w`` without the example weights, which may be overwritten."""
     if problem.good is not None:
-        return _pairs(problem, scores)
+        return _pairs(problem, problem.good, scores, first)
     return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, scores, warm, first)
 
 
@@ -106,21 +106,19 @@ def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:
     return np.where(problem.structure.to_parts(counts.astype(np.float64)) > 0.0, z, problem.gold)
 
 
-def _pairs(problem: Problem, scores: FloatArray) -> MostViolated:
+def _pairs(problem: Problem, good: GoodOutputs, scores: FloatArray, first: int) -> MostViolated:
     """Several good outputs: the most violated pair of a bad and a good one, as the point ``gold + bad - good``."""
-    structure, good = problem.structure, problem.good
-    assert isinstance(structure, Candidates)
-    assert good is not None
-    z = problem.gold
+    structure, zero = problem.structure, np.zeros(problem.structure.n_examples)
     if not np.isfinite(scores).all():
-        zero = np.zeros(structure.n_examples)
-        return MostViolated(z, np.full(structure.n_examples, np.nan), zero, zero)
-    bad, right, violation = good.most_violated(structure, scores)
+        return MostViolated(problem.gold, np.full(structure.n_examples, np.nan), zero, zero)
+    pairs, violation = good.most_violated(
+        structure, problem.pair_scores(scores), zero if problem.rescaling == "margin" else problem.scale, first
+    )
     counts = violation > 0.0
-    np.add.at(z, bad[counts], 1.0)
-    np.add.at(z, right[counts], -1.0)
+    z = problem.gold + np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, pairs, 0.0)
     factor = np.where(counts, problem.scale, 0.0)
-    return MostViolated(z, np.where(counts, problem.scale * np.maximum(violation, 0.0), 0.0), factor, factor)
+    loss = problem.losses(z) if problem.rescaling == "margin" else factor
+    return MostViolated(z, np.where(counts, violation, 0.0), factor, loss)
 
 
 def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[MostViolated]:
@@ -171,12 +169,12 @@ def _checked(problem: Problem, points: Points, first: int, *, bounds: bool, abse
 def unsupported(problem: Problem) -> str | None:
     """The reason why the problem's structure has no such hinge, or None."""
     if problem.good is not None:
-        if not isinstance(problem.structure, Candidates) or problem.good.mask.shape != (problem.structure.n_parts,):
-            return "the good sets belong to another batch; build them from this one's structure"
-        if problem.rescaling != "none":
+        if reason := problem.good.unsupported(problem.structure):
+            return reason
+        if problem.rescaling == "slack":
             return (
-                f'several good outputs come with a margin of 1, not with rescaling="{problem.rescaling}"; '
-                'use rescaling="none"'
+                'several good outputs come with a margin of 1 or of their costs, not with rescaling="slack"; '
+                'use rescaling="none" or "margin"'
             )
     if problem.rescaling == "none" and problem.structure.relaxed:
         return (

@@ -91,7 +91,8 @@ class Problem:
                 all parts, which make the loss ``c_i'(z_i - y_i)``.
             example_weight: shape ``(n_examples,)``, >= 0; scales an example's whole term.
             loss_weight: packed over the variables' parts, >= 0; scales the loss part by part.
-            good: several good outputs per example, on lists of candidates; ``gold`` is then one of them.
+            good: several good outputs per example; ``gold`` is then one of them. With the margin rescaled they need
+                packed costs in place of a loss, which would compare outputs with one gold output.
         """
         _checks.one_of("rescaling", rescaling, RESCALINGS)
         _checks.one_of("slack", slack, SLACKS)
@@ -141,6 +142,11 @@ class Problem:
             leading[first:last] = costs[: batch.starts[1]]
             if len(costs) > batch.starts[1]:
                 leading[structure.parts_of(examples)] = costs
+        if good is not None and rescaling == "margin" and isinstance(loss, Loss):
+            raise ValueError(
+                f"{type(loss).__name__} compares outputs with one gold output, and several are good; give the costs of "
+                'all outputs (costs=), or rescaling="none" for a margin of 1'
+            )
         problem = cls(structure, features, gold, leading, constant, region, example_weight, rescaling, slack, good)
         if reason := hinges.unsupported(problem):
             raise ValueError(reason)
@@ -202,6 +208,10 @@ class Problem:
         """``s_i (scores + c_i)``; scores of ``F_i'w`` may be overwritten."""
         return self.plus_costs(self._scaled(scores))
 
+    def pair_scores(self, scores: FloatArray) -> FloatArray:
+        """``s_i (scores + c_i)`` where the margin is rescaled, else ``s_i scores``: what pairs of outputs differ in."""
+        return self.with_costs(scores) if self.rescaling == "margin" else self._scaled(scores)
+
     def augmented(self, weights: FloatArray) -> FloatArray:
         """``s_i (F_i'w + c_i)``: the structures player's gradient, and the scores of loss-augmented argmax."""
         return self.with_costs(self.features.scores(weights))
@@ -245,6 +255,11 @@ class Problem:
         return np.ones(self.structure.n_examples) if self.example_weight is None else self.example_weight
 
     @property
+    def bilinear(self) -> bool:
+        """Whether hinges are maxima of ``w'g(z) + loss(z)`` over the polytopes, which saddle-point methods need."""
+        return self.rescaling == "margin" and self.slack == "linear" and self.good is None
+
+    @property
     def relaxed(self) -> bool:
         """Whether hinges are those of a relaxation, never below the true ones."""
         return self.structure.relaxed or (self.rescaling == "slack" and self.structure.slack_relaxed)
@@ -266,20 +281,28 @@ class Problem:
         """A compiled view of single examples, for online passes; ``ranks`` outputs at most are asked for at a time.
 
         The most violated output comes from the structure's oracle: an argmax where the margin is rescaled, and on
-        chains and trees also where the slack is (except for costs on pairs of a chain, or costs that are not multiples
-        of a unit) or nothing is. Elsewhere it comes from the batch methods of one example, by a call of Python.
+        chains, trees and lists also where the slack is (except for costs on pairs of a chain, or costs that are not
+        multiples of a unit) or nothing is; pairs of candidates have a compiled hinge. Elsewhere it comes from the batch
+        methods of one example, by a call of Python.
         """
         structure, gold = self.structure, self.gold_point
         blocks = [block.offsets for block in structure.blocks]
         oracle = structure.oracle(ranks)
-        if self.rescaling == "none" and ranks == 1 and self.good is None:
-            two = structure.oracle(2)  # the best wrong output is one of the two best
-            oracle = two if two.ranks > 1 else oracle
+        hinge: Any = None
+        if self.good is not None:
+            costs = self.costs if self.rescaling == "margin" else None
+            hinge = self.good.online_hinge(structure, gold, costs, self.scale) or self._single_violated()
+        elif self.rescaling != "margin":
+            hinge = self._single_violated()
+            if self.rescaling == "none" and ranks == 1:
+                two = structure.oracle(2)  # the best wrong output is one of the two best
+                oracle = two if two.ranks > 1 else oracle
         return _kernels.OnlineExamples(
             oracle,
             self.features.per_example(blocks),
             RESCALINGS.index(self.rescaling),
-            None if self.rescaling == "margin" else self._single_violated(),
+            hinge,
+            self.good is not None,
             blocks,
             self.leading_costs,
             np.ascontiguousarray(gold.starts, dtype=np.int64).ravel(),
@@ -390,7 +413,7 @@ class Problem:
             None if self.example_weight is None else self.example_weight[chosen],
             self.rescaling,
             self.slack,
-            None if self.good is None else self.good.select(self.structure.parts_of(chosen)),
+            None if self.good is None else self.good.select(self.structure, chosen),
         )
 
     def shards(self, max_parts: int = SHARD_PARTS) -> Iterator[Problem]:

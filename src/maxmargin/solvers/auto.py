@@ -57,7 +57,7 @@ def _with_l2_norm(problem: Problem) -> tuple[Solver, str]:
 
 
 def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
-    if problem.region.l1_ball is not None and problem.rescaling == "margin" and problem.slack == "linear":
+    if problem.region.l1_ball is not None and problem.bilinear:
         return _saddle_point(problem, ", multiplicative weights in the L1 ball")
     if problem.slack == "linear":
         return ColumnGeneration(), "an L1 norm: column generation, whose linear programs find vertices"
@@ -65,12 +65,13 @@ def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
 
 
 def _without_penalty(problem: Problem) -> tuple[Solver, str]:
-    if problem.rescaling == "margin" and problem.slack == "linear":
+    if problem.bilinear:
         return _saddle_point(problem, "")
+    several = "" if problem.good is None else ", several good outputs"
     return (
         ProjectedSubgradient(),
-        f'no ridge penalty, rescaling="{problem.rescaling}" and slack="{problem.slack}": projected subgradient, which '
-        "takes all of it at any size; a finite C would allow faster methods",
+        f'no ridge penalty, rescaling="{problem.rescaling}" and slack="{problem.slack}"{several}: projected '
+        "subgradient, which takes all of it at any size; a finite C would allow faster methods",
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin import _checks, _kernels
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
@@ -177,6 +177,10 @@ class Candidates(Structure):
         points = self._points(p / total[self._owner], np.where(some, shift + np.log(total), -np.inf), fine)
         points.status[fine & ~some] = PointStatus.ABSENT
         return points
+
+    def oracle(self, ranks: int = 1) -> Any:
+        """Compiled, the ``ranks`` best and slack rescaling too."""
+        return _kernels.CandidatesOracle(self.blocks[0].offsets, ranks)
 
     def polytope(self) -> Polytope:
         """``q = z``, one equation per list."""

@@ -76,7 +76,7 @@ class Examples:
             batch=batch,
             gold=self.gold.select(examples, batch.structure),
             example_weight=None if self.example_weight is None else self.example_weight[examples],
-            good=None if self.good is None else self.good.select(structure.parts_of(examples)),
+            good=None if self.good is None else self.good.select(structure, examples),
             loss_weight=None if self.loss_weight is None else self.loss_weight[variables],
             costs=None if self.costs is None else self.costs[variables],
         )

@@ -233,6 +233,7 @@ def _metadata(examples: Examples, settings: Settings, problem: Problem, solution
         "loss": named if examples.costs is None else "given costs",
         **({"rescaling": problem.rescaling} if problem.rescaling != "margin" else {}),
         **({"slack": problem.slack} if problem.slack != "linear" else {}),
+        **({"formulation": problem.good.formulation} if problem.good is not None else {}),
         "solver": type(solution.solver).__name__,
         "status": str(solution.status),
         "primal": _number(certificate.primal),

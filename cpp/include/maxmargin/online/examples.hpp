@@ -175,9 +175,10 @@ struct Packed {
 
 class Examples {
    public:
-    // `hinge` may be null where the margin is rescaled.
-    Examples(Oracle& oracle, const FeatureMap& map, Rescaling rescaling, Hinge* hinge, Packed packed)
-        : oracle_(oracle), map_(map), rescaling_(rescaling), hinge_(hinge), packed_(std::move(packed)) {
+    // `hinge` may be null where the margin is rescaled. With `pairs` several outputs are good: the oracle, which knows
+    // one, is not asked for the most violated output, only the hinge.
+    Examples(Oracle& oracle, const FeatureMap& map, Rescaling rescaling, Hinge* hinge, bool pairs, Packed packed)
+        : oracle_(oracle), map_(map), rescaling_(rescaling), hinge_(hinge), pairs_(pairs), packed_(std::move(packed)) {
         const std::int64_t n = size();
         std::int64_t most = 0, start = 0;
         for (std::int64_t i = 0; i < n; ++i) most = std::max(most, map_.size(i));
@@ -235,7 +236,9 @@ class Examples {
 
     // The output that violates the margin most.
     void most_violated(std::int64_t i, const double* scores, Sparse& z) {
-        if (rescaling_ == Rescaling::margin) {
+        if (pairs_) {
+            hinge_->most_violated(i, {scores, static_cast<std::size_t>(parts(i))}, z);
+        } else if (rescaling_ == Rescaling::margin) {
             checked(i, oracle_.argmax(i, augmented(i, scores), z));
         } else if (!(rescaling_ == Rescaling::slack ? worst_product(i, scores, z) : worst_wrong(i, scores, z))) {
             hinge_->most_violated(i, {scores, static_cast<std::size_t>(parts(i))}, z);
@@ -405,6 +408,7 @@ class Examples {
     const FeatureMap& map_;
     Rescaling rescaling_;
     Hinge* hinge_;
+    bool pairs_;
     Packed packed_;
     std::vector<std::int64_t> starts_;
     bool all_costs_ = false, ones_ = false;

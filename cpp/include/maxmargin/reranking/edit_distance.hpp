@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -19,28 +20,37 @@ namespace maxmargin::reranking {
 
 class EditDistance {
    public:
-    // The reference of the distances that follow.
+    // The reference of the distances that follow, which must outlive them.
     void against(std::span<const Token> reference) {
-        length_ = static_cast<std::int64_t>(reference.size());
-        blocks_ = (reference.size() + 63) / 64;
+        reference_ = reference;
+        stride_ = (reference.size() + 63) / 64 + 1;
         const std::size_t wanted = std::bit_ceil(2 * reference.size() + 2);
         slots_.assign(wanted, Slot{});
         shift_ = 64 - std::countr_zero(wanted);
-        places_.assign(blocks_, 0);  // those of tokens that the reference does not have
+        small_.fill(0);
+        places_.assign(stride_, 0);  // those of tokens that the reference does not have
         for (std::size_t i = 0; i < reference.size(); ++i) {
-            Slot& slot = slots_[slot_of(reference[i])];
-            if (!slot.row) {
-                slot = {reference[i], static_cast<std::uint32_t>(places_.size() / blocks_)};
-                places_.resize(places_.size() + blocks_, 0);
+            std::uint32_t row = row_of(reference[i]);
+            if (!row) {
+                row = static_cast<std::uint32_t>(places_.size() / stride_);
+                places_.resize(places_.size() + stride_, 0);
+                keep(reference[i], row);
             }
-            places_[slot.row * blocks_ + i / 64] |= std::uint64_t{1} << (i % 64);
+            places_[row * stride_ + i / 64] |= std::uint64_t{1} << (i % 64);
         }
     }
 
     // The number of insertions, deletions and substitutions, as few as possible.
     std::int64_t to(std::span<const Token> hypothesis) {
-        if (!length_) return static_cast<std::int64_t>(hypothesis.size());
-        return blocks_ == 1 ? short_distance(hypothesis) : long_distance(hypothesis);
+        // Nothing is changed where both begin or end alike.
+        std::size_t m = reference_.size(), n = hypothesis.size(), begin = 0;
+        while (m && n && reference_[m - 1] == hypothesis[n - 1]) --m, --n;
+        const std::size_t least = std::min(m, n);
+        while (begin < least && reference_[begin] == hypothesis[begin]) ++begin;
+        if (begin == least) return static_cast<std::int64_t>(std::max(m, n) - begin);
+        if (m - begin <= 64) return short_distance(begin, m, hypothesis.subspan(begin, n - begin));
+        begin -= begin % 64;
+        return long_distance(begin / 64, m, hypothesis.subspan(begin, n - begin));
     }
 
    private:
@@ -58,14 +68,31 @@ class EditDistance {
         while (slots_[i].row && slots_[i].token != token) i = (i + 1) & (slots_.size() - 1);
         return i;
     }
-    const std::uint64_t* places_of(Token token) const { return places_.data() + slots_[slot_of(token)].row * blocks_; }
+    // The row of a token's places, 0 if the reference does not have it. Small numbers, as most characters are, need no
+    // look-up.
+    std::uint32_t row_of(Token token) const {
+        const auto number = static_cast<std::uint32_t>(token);
+        return number < small_.size() ? small_[number] : slots_[slot_of(token)].row;
+    }
+    void keep(Token token, std::uint32_t row) {
+        const auto number = static_cast<std::uint32_t>(token);
+        if (number < small_.size()) {
+            small_[number] = row;
+        } else {
+            slots_[slot_of(token)] = {token, row};
+        }
+    }
+    const std::uint64_t* places_of(Token token) const { return places_.data() + row_of(token) * stride_; }
 
-    std::int64_t short_distance(std::span<const Token> hypothesis) const {
-        const std::uint64_t last = std::uint64_t{1} << (length_ - 1);
+    // The distance to the tokens begin .. end - 1 of the reference, at most 64 of them.
+    std::int64_t short_distance(std::size_t begin, std::size_t end, std::span<const Token> hypothesis) const {
+        const std::size_t block = begin / 64, shift = begin % 64;
+        const std::uint64_t last = std::uint64_t{1} << (end - begin - 1);
         std::uint64_t up = ~std::uint64_t{0}, down = 0;
-        std::int64_t distance = length_;
+        auto distance = static_cast<std::int64_t>(end - begin);
         for (const Token token : hypothesis) {
-            const std::uint64_t same = *places_of(token);
+            const std::uint64_t* places = places_of(token) + block;
+            const std::uint64_t same = (places[0] >> shift) | (places[1] << 1 << (63 - shift));
             const std::uint64_t level = (((same & up) + up) ^ up) | same | down;  // diagonal differences of 0
             std::uint64_t right = down | ~(level | up), left = level & up;        // horizontal ones of +1 and of -1
             distance += (right & last) != 0;
@@ -78,14 +105,16 @@ class EditDistance {
         return distance;
     }
 
-    std::int64_t long_distance(std::span<const Token> hypothesis) {
-        const std::uint64_t last = std::uint64_t{1} << ((length_ - 1) % 64);
-        columns_.assign(blocks_, {~std::uint64_t{0}, 0});
-        std::int64_t distance = length_;
+    // The distance to the tokens of the reference before `end` from a block of 64 on.
+    std::int64_t long_distance(std::size_t block, std::size_t end, std::span<const Token> hypothesis) {
+        const std::size_t blocks = (end + 63) / 64 - block;
+        const std::uint64_t last = std::uint64_t{1} << ((end - 1) % 64);
+        columns_.assign(blocks, {~std::uint64_t{0}, 0});
+        auto distance = static_cast<std::int64_t>(end - 64 * block);
         for (const Token token : hypothesis) {
-            const std::uint64_t* places = places_of(token);
+            const std::uint64_t* places = places_of(token) + block;
             std::uint64_t right_in = 1, left_in = 0, right = 0, left = 0;
-            for (std::size_t b = 0; b < blocks_; ++b) {
+            for (std::size_t b = 0; b < blocks; ++b) {
                 auto& [up, down] = columns_[b];
                 const std::uint64_t same = places[b] | left_in;
                 const std::uint64_t level = (((same & up) + up) ^ up) | same | down;
@@ -103,9 +132,10 @@ class EditDistance {
         return distance;
     }
 
-    std::int64_t length_ = 0;
-    std::size_t blocks_ = 0;
+    std::span<const Token> reference_;
+    std::size_t stride_ = 1;  // words of 64 rows that a token has in places_, and one of zeros
     int shift_ = 63;
+    std::array<std::uint32_t, 256> small_{};
     std::vector<Slot> slots_;
     std::vector<std::uint64_t> places_;
     std::vector<Column> columns_;

@@ -226,3 +226,18 @@ def per_part(value: Any, counts: IntArray, name: str = "costs") -> FloatArray:
             raise ValueError(f"example {index}: {name} must be {wanted}, got shape {own.shape}{held}")
         found.append(own.reshape(-1))
     return np.concatenate(found)
+
+
+def numbers(value: Any, counts: IntArray, name: str) -> IntArray:
+    """One vector of whole numbers per example, ``counts[i]`` for example ``i``, all in one vector."""
+    entries = examples(value, name)
+    if len(entries) != len(counts):
+        raise ValueError(f"{name} must have {len(counts)} entries, one per example, got {len(entries)}")
+    found = []
+    for index, (entry, count) in enumerate(zip(entries, counts.tolist(), strict=True)):
+        wanted = f"{count} whole numbers"
+        own = array(entry, index, name, "iu", wanted)
+        if own.shape != (count,):
+            raise ValueError(f"example {index}: {name} must be {wanted}, got shape {own.shape}")
+        found.append(own.astype(np.int64))
+    return np.concatenate(found)

@@ -87,3 +87,22 @@ class FeatureSequence:
 
     features: Any
     edge_features: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class WordLattice:
+    """A directed acyclic graph whose paths are outputs.
+
+    Attributes:
+        features: shape ``(n_edges, d)``, dense or CSR: one row per edge.
+        edges: shape ``(n_edges, 2)``, integers: (tail node, head node) of each row.
+        words: the word of each edge, None for none; or None, for no words at all.
+        start: the node where paths begin.
+        end: the node where they end; None for the largest node number.
+    """
+
+    features: Any
+    edges: npt.ArrayLike
+    words: Any = None
+    start: int = 0
+    end: int | None = None

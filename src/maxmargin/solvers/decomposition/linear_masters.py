@@ -315,6 +315,8 @@ class HighsMaster(Master):
             return problem.begin
         now, kept, n_weights = problem.rows, problem.kept, problem.rows.matrix.shape[1]
         warm, self.rows = self.rows is problem.before, None
+        if not len(now):  # the start weights violate no margin; HiGHS has no solution of an empty model
+            return Answer(np.zeros(n_weights), np.zeros(0))
         if not warm:  # the first master, or one after an interrupted step
             self._begin(n_weights, now)
             self._add(now)

@@ -82,6 +82,7 @@ class ExponentiatedGradient(Solver):
     max_iter: int = 1000
     needs = ("strongly_convex",)
     takes_rescaling = ("margin",)
+    takes_good = False
     takes_slack = ("linear",)
 
     def __post_init__(self) -> None:

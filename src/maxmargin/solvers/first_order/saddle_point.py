@@ -35,6 +35,7 @@ class SaddlePointSolver(Solver):
     inexact: float = 1e-2
     max_iter: int = 5000
     takes_rescaling = ("margin",)
+    takes_good = False
     takes_slack = ("linear",)
     published: ClassVar[dict[str, Any]] = {}
     """The settings that switch off what the published method does not have."""

@@ -112,7 +112,9 @@ class BlockFrankWolfe(OnlineSolver):
         """The gold outputs with weight 1 and zero weights; or the feasible outputs of the given active set."""
         weights = start.weights_for(run.problem)  # checked, but an active set cannot be found from weights
         blocks = self._blocks(run, run.problem.examples())
-        active_set = None if start.active_set is None else start.active_set.feasible(run.problem.structure)
+        # Of several good outputs the set holds pairs, and which pairs count depends on the good sets.
+        given = None if run.problem.good is not None else start.active_set
+        active_set = None if given is None else given.feasible(run.problem.structure)
         if active_set is None:
             return BlockState(blocks)
         finite_pass(blocks.seed, *active_set.arrays())

@@ -49,6 +49,8 @@ class Mira(AveragedPasses):
         """Lists of most violated outputs need the margin rescaled."""
         if self.k > 1 and problem.rescaling != "margin":
             return f'k-best lists need rescaling="margin", not "{problem.rescaling}"; use Mira(k=1)'
+        if self.k > 1 and problem.good is not None:
+            return "with several good outputs only the most violated pair of each example is known; use Mira(k=1)"
         if self.k > 1 and problem.structure.relaxed:
             return f"the argmax of {problem.structure.called} is relaxed and has no k-best list; use Mira(k=1)"
         return None

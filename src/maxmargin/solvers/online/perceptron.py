@@ -65,6 +65,7 @@ class AveragedPerceptron(AveragedPasses):
     """
 
     batch: bool = False
+    takes_good = False
 
     def view(self, run: Run) -> Any:
         """None in batch form."""

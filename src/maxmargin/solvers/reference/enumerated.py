@@ -64,7 +64,7 @@ def constraints(run: Run, limit: int) -> Constraints:
         z = (
             _outputs(run, structure.select([i]), room)
             if problem.good is None
-            else gold[at] + problem.good.pairs(structure.blocks[0].offsets[i : i + 2])
+            else gold[at] + problem.good.pairs(structure, i)
         )
         if z is None or len(z) > room:
             raise ValueError(

@@ -8,8 +8,8 @@ into a minimum, and the whole problem into one convex program in the weights and
 An interior-point method solves it to about 1e-9; its multipliers are q, hence z. Cost: a sparse factorization per
 iteration whose size grows with all parts of all examples, so this is for small problems and for judging other solvers.
 
-Other hinges (slack rescaled or not rescaled, or with quadratic slack) have no such description: there the constraints
-of all outputs are listed, see :mod:`maxmargin.solvers.reference.enumerated`.
+Other hinges (slack rescaled or not rescaled, with quadratic slack, or of several good outputs) have no such
+description: there the constraints of all outputs are listed, see :mod:`maxmargin.solvers.reference.enumerated`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _state(problem: Problem, weights: FloatArray, z: FloatArray) -> ExactState:
 
 def _lists(problem: Problem) -> bool:
     """Whether the hinges have no description by the polytope, so that outputs are listed."""
-    return problem.rescaling != "margin" or problem.slack != "linear"
+    return not problem.bilinear
 
 
 def _solve(problem: Problem, polytope: Polytope, accuracy: float) -> tuple[FloatArray, FloatArray]:

@@ -1,2 +1,16 @@
 from .io.lists import NBestLists as NBestLists
 from .metrics.base import Metric as Metric
+from .metrics.bleu import Bleu as Bleu
+from .metrics.chrf import ChrF as ChrF
+from .metrics.error_rates import CharacterErrorRate as CharacterErrorRate
+from .metrics.error_rates import WordErrorRate as WordErrorRate
+from .metrics.files import evaluate_files as evaluate_files
+from .metrics.files import read_references as read_references
+from .metrics.gains import Costs as Costs
+from .metrics.gains import Gains as Gains
+from .metrics.names import metric_named as metric_named
+from .metrics.resampling import ScoreComparison as ScoreComparison
+from .metrics.resampling import compare_scores as compare_scores
+from .metrics.resampling import score as score
+from .metrics.resampling import score_interval as score_interval
+from .metrics.ter import Ter as Ter

@@ -36,6 +36,8 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
 
     Args:
         method: "max-margin", "lp7", "lp8", "mert", "pro", "mira" or "perceptron", or a method object with settings.
+        C: for regularized methods, larger means less regularization; of several, held-out lists choose; None for the
+            method's own choice.
         metric: for references, "bleu", "chrf", "ter", "wer" or "cer", or a :class:`Metric`; for gains, None.
         normalize: units of dense features: "spread" (divided by their standard deviation within lists), "list" (mean 0
             and standard deviation 1 within each list) or "none".
@@ -63,6 +65,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         self,
         method: str | Method = "max-margin",
         *,
+        C: float | Sequence[float] | None = None,
         metric: str | Metric | None = None,
         normalize: str = "spread",
         length: bool = False,
@@ -76,7 +79,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         random_state: int = 0,
         verbose: bool = False,
     ) -> None:
-        self.method, self.metric, self.normalize, self.length = method, metric, normalize, length
+        self.method, self.C, self.metric, self.normalize, self.length = method, C, metric, normalize, length
         self.ngrams, self.phrases, self.min_lists = ngrams, phrases, min_lists
         self.positive, self.negative, self.folds = positive, negative, folds
         self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
@@ -93,6 +96,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         """
         settings = RerankerSettings(
             method=self.method,
+            C=None if self.C is None else np.atleast_1d(np.asarray(self.C, dtype=np.float64)).tolist(),
             encoder=RerankingEncoder(self.normalize, self.length, self.ngrams, self.phrases, self.min_lists),
             positive=self.positive,
             negative=self.negative,

@@ -89,7 +89,7 @@ class RerankerModel(Model):
         weight = checks.weights(sample_weight, len(lists))
 
         def score(model: Model) -> float:
-            chosen = model.predict(lists)
+            chosen = model.outputs(model.encoder.transform(lists))  # type: ignore[arg-type]
             if metric is not None:
                 return float(metric(list(y), chosen))
             return float(np.average([one[at] for one, at in zip(gains, chosen, strict=True)], weights=weight))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Comparison, Interval
+from maxmargin.tasks.common.tables import numbers_table
 from maxmargin.tasks.reranking.metrics.base import Metric
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -51,17 +56,18 @@ class HeldOut:
     ) -> HeldOut:
         """Compare statistics of the chosen hypotheses, each of shape ``(n_lists, metric.n_statistics)``."""
 
-        def read(sums: FloatArray) -> FloatArray:
-            return metric.shown(metric.quality(sums))  # type: ignore[arg-type, return-value]
+        def read(sums: FloatArray) -> Any:
+            return metric.shown(metric.quality(sums))  # type: ignore[arg-type]
 
-        shown = [float(read(one.sum(axis=0))) for one in (first, reranked, oracle)]
         return cls(
-            metric.name,
-            tuned,
-            *shown,
-            resampling.interval(reranked, read, level=level, seed=seed),
-            resampling.compare(first, reranked, read, level=level, seed=seed),
-            metric.lower_is_better,
+            metric=metric.name,
+            tuned=tuned,
+            first=float(read(first.sum(axis=0))),
+            reranked=float(read(reranked.sum(axis=0))),
+            oracle=float(read(oracle.sum(axis=0))),
+            interval=resampling.interval(reranked, read, level=level, seed=seed),
+            comparison=resampling.compare(first, reranked, read, level=level, seed=seed),
+            lower_is_better=metric.lower_is_better,
         )
 
     @property
@@ -129,3 +135,38 @@ class Report:
             "held_out": [one.as_dict() for one in self.held_out],
             **self.details,
         }
+
+
+def report_tables(report: Report) -> Iterator[Table]:
+    """Yield tables for a terminal: the settings that were tried, and what held-out lists said."""
+    if len(report.tried) > 1:
+        yield _tried_table(report)
+    if report.held_out:
+        yield _held_out_table(report)
+
+
+def _tried_table(report: Report) -> Table:
+    names = list(report.tried[0][0])
+    table = numbers_table(f"{report.method}: held-out {report.held_out[0].metric}", *names, "score")
+    for settings, score in report.tried:
+        mark = "chosen" if settings == report.chosen else ""
+        table.add_row(mark, *(f"{settings[name]:g}" for name in names), f"{score:.2f}")
+    return table
+
+
+def _held_out_table(report: Report) -> Table:
+    level = f"{100 * report.held_out[0].interval.level:g}%"
+    columns = "first", "reranked", f"{level} interval", "difference", f"{level} interval", "p value", "oracle"
+    table = numbers_table(f"{report.folds} folds" if report.folds else "dev lists", *columns)
+    for one in report.held_out:
+        table.add_row(
+            one.metric if one.tuned else f"{one.metric} (not tuned)",
+            f"{one.first:.2f}",
+            f"{one.reranked:.2f}",
+            f"{one.interval.low:.2f} to {one.interval.high:.2f}",
+            f"{one.comparison.difference:+.2f}",
+            f"{one.comparison.low:+.2f} to {one.comparison.high:+.2f}",
+            f"{one.comparison.p_value:.4f}",
+            f"{one.oracle:.2f}",
+        )
+    return table

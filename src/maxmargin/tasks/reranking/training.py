@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.model import RerankerModel
 from maxmargin.tasks.reranking.report import HeldOut, Report
 from maxmargin.tasks.reranking.tuning.base import Method, Tuned, TuningLists
+from maxmargin.tasks.reranking.tuning.decoder import decoder_weights, sized
 from maxmargin.tasks.reranking.tuning.methods import method_named
 from maxmargin.training.selection import folds
 
@@ -36,6 +38,7 @@ class RerankerSettings:
 
     Attributes:
         method: a name among :data:`~maxmargin.tasks.reranking.tuning.methods.METHODS`, or a method with its settings.
+        C: strengths of a regularized method to choose from, larger means less regularization; None for the method's.
         encoder: which features there are, and in which units.
         positive: names of dense features whose weights must be >= 0.
         negative: names of dense features whose weights must be <= 0.
@@ -47,6 +50,7 @@ class RerankerSettings:
     """
 
     method: str | Method = "max-margin"
+    C: Sequence[float] | None = None
     encoder: RerankingEncoder = field(default_factory=RerankingEncoder)
     positive: Sequence[str] = ()
     negative: Sequence[str] = ()
@@ -62,14 +66,21 @@ class RerankerSettings:
             raise ValueError("folds must be 0, for nothing held out, or 2 and more; got 1")
         _checks.number("level", self.level, above=0, below=1)
         _checks.integer("random_state", self.random_state, least=0)
-        _ = self.tuning
+        _ = self.variants
         if both := set(self.positive) & set(self.negative):
             raise ValueError(f"{sorted(both)[0]!r} is among the positive and the negative features; name it once")
 
-    @property
-    def tuning(self) -> Method:
-        """The method."""
-        return self.method if isinstance(self.method, Method) else method_named(self.method)
+    @cached_property
+    def variants(self) -> Sequence[Method]:
+        """The method with each of the settings that held-out lists choose from."""
+        method: Any = self.method if isinstance(self.method, Method) else method_named(self.method)
+        if self.C is None:
+            return method.candidates()  # type: ignore[no-any-return]
+        if not hasattr(method, "C"):
+            raise ValueError(f"{method.name} has no C; leave it out")
+        if not len(self.C):
+            raise ValueError("C is empty; give at least one number")
+        return tuple(replace(method, C=one) for one in self.C)
 
     def signs(self, names: Sequence[str], n_weights: int) -> npt.NDArray[np.int8]:
         """Return the sign of each weight, 0 for any; ValueError if a name is not that of a dense feature."""
@@ -133,7 +144,7 @@ def train_reranker(
         The model; ``model.report`` says how its settings were chosen and what it gains.
     """
     settings = settings or RerankerSettings()
-    variants = settings.tuning.candidates()
+    variants = settings.variants
     parts = _parts(judged, settings, dev)
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
         stages.begin("tuning", len(parts) * len(variants) + 1)
@@ -141,14 +152,14 @@ def train_reranker(
         for train, test in parts:
             fitted, lists = _prepared(train, settings)
             held = test.tuning_lists(fitted.rows(test.lists), lists.signs)
-            start, rows = _start(train.lists, fitted), []
+            start, rows = _start(train, len(fitted.names), lists), []
             for variant in variants:
                 rows.append(held.choose(variant.tune(lists, start=start, seed=settings.random_state).weights))
                 stages.advance()
             chosen.append(rows)
         best, report = _selected(parts, chosen, variants, settings, from_dev=dev is not None)
         fitted, lists = _prepared(judged, settings)
-        start = _start(judged.lists, fitted)
+        start = _start(judged, len(fitted.names), lists)
         tuned = variants[best].tune(lists, start=start, seed=settings.random_state)
         stages.advance()
     report = replace(report, details=tuned.details)
@@ -179,21 +190,14 @@ def _prepared(judged: Judged, settings: RerankerSettings) -> tuple[RerankingEnco
     return fitted, judged.tuning_lists(rows, settings.signs(fitted.names, fitted.n_weights))
 
 
-def _start(lists: NBestLists, fitted: RerankingEncoder) -> FloatArray | None:
-    """The decoder's own weights, as far as the total scores in the file tell them; None if there are none."""
-    if lists.totals is None or not lists.names or fitted.normalize == "list":
+def _start(judged: Judged, n_dense: int, lists: TuningLists) -> FloatArray | None:
+    """The decoder's own weights, as far as its scores or the order of the lists tell them; None if they do not."""
+    rows = lists.rows[:, :n_dense]
+    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    found = decoder_weights(dense, lists.offsets, judged.lists.totals)
+    if found is None:
         return None
-    columns = [lists.names.index(name) for name in fitted.names if name in lists.names]
-    sizes = lists.sizes
-    means = [
-        np.repeat(np.add.reduceat(x, lists.offsets[:-1], axis=0).T / sizes, sizes, axis=-1).T
-        for x in (lists.values[:, columns], lists.totals)
-    ]
-    found = np.linalg.lstsq(lists.values[:, columns] - means[0], lists.totals - means[1], rcond=None)[0]
-    start = np.zeros(fitted.n_weights)
-    place = [at for at, name in enumerate(fitted.names) if name in lists.names]
-    start[place] = found * fitted.scale[place]
-    return start if start.any() else None
+    return sized(np.concatenate([found, np.zeros(lists.n_features - n_dense)]), lists)
 
 
 def _selected(
@@ -211,7 +215,7 @@ def _selected(
     if not parts:
         best = len(variants) // 2
         described = variants[best].describe()
-        return best, Report(settings.tuning.name, (), described, 0, (), {})
+        return best, Report(variants[0].name, (), described, 0, (), {})
     metric = parts[0][1].metrics[0]
     sums = np.array(
         [[test.statistics[0][rows].sum(axis=0) for rows in own] for (_, test), own in zip(parts, chosen, strict=True)]
@@ -222,7 +226,7 @@ def _selected(
     taken = [best] if from_dev else [int(np.argmax(metric.quality(sums.sum(axis=0) - own))) for own in sums]
     held_out = []
     for number, one in enumerate(parts[0][1].metrics):
-        first, reranked, oracle = ([], [], [])  # type: ignore[var-annotated]
+        first, reranked, oracle = [], [], []
         for (_, test), own, variant in zip(parts, chosen, taken, strict=True):
             statistics = test.statistics[number]
             first.append(statistics[test.lists.offsets[:-1]])
@@ -239,7 +243,7 @@ def _selected(
         )
     tried = tuple((one.describe(), float(metric.shown(q))) for one, q in zip(variants, quality, strict=True))
     described = variants[best].describe()
-    return best, Report(settings.tuning.name, tried, described, 0 if from_dev else len(parts), tuple(held_out), {})
+    return best, Report(variants[0].name, tried, described, 0 if from_dev else len(parts), tuple(held_out), {})
 
 
 def _certificate(tuned: Tuned) -> dict[str, Any]:

@@ -75,11 +75,11 @@ def train(
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
         from maxmargin.tasks.reranking.files import Reading, read_judged
         from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
-        from maxmargin.tasks.reranking.tuning.methods import method_named
 
         once(inputs)
         settings = RerankerSettings(
-            method=method_named(method, C=numbers("--C", C)),
+            method=method,
+            C=numbers("--C", C),
             encoder=RerankingEncoder(normalize, length, ngrams, phrases, min_lists),
             positive=positive or (),
             negative=negative or (),
@@ -106,7 +106,8 @@ def train(
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)
         return
-    from maxmargin.tasks.reranking.metrics.tables import report_table
+    from maxmargin.tasks.reranking.report import report_tables
 
-    console().print(report_table(model.report))
+    for table in report_tables(model.report):
+        console().print(table)
     print(*(printable(one.verdict) for one in model.report.held_out[:1]), sep="\n")

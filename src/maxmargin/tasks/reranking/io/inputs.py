@@ -42,16 +42,16 @@ def read_references(paths: AnyPath | Sequence[AnyPath], encoding: str = "utf-8")
     return list(zip(*columns, strict=True))
 
 
-def check_count(path: AnyPath, ids: Sequence[str], found: int, what: str, where: str) -> None:
-    """As many lists as there are ``found`` references or sources; the error says which list seems to be missing."""
+def check_count(path: AnyPath, ids: Sequence[str], found: int, what: str, where: str, *, things: str = "list") -> None:
+    """As many lists, or other ``things``, as references or sources; the error says which one seems to be missing."""
     if found == len(ids):
         return
-    message = f"{name_of(path)} has {count_of(len(ids), 'list')} and {where} has {count_of(found, what)}; "
+    message = f"{name_of(path)} has {count_of(len(ids), things)} and {where} has {count_of(found, what)}; "
     numbers = [int(one) for one in ids] if all(map(_NUMBER.fullmatch, ids)) else []
     if numbers and len(ids) < found:
         missing = next((want for want, one in enumerate(numbers, numbers[0]) if one != want), numbers[-1] + 1)
-        message += f"there is no list with id {missing}; "
-    raise FileError(message + f"give one {what} per list, in the order of the lists")
+        message += f"there is no {things} with id {missing}; "
+    raise FileError(message + f"give one {what} per {things}, in their order")
 
 
 def lists_of_ids(path: AnyPath, ids: Sequence[str], lines: IntArray) -> tuple[IntArray, list[str]]:

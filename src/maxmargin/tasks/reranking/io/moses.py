@@ -1,7 +1,7 @@
 """N-best lists of Moses: ``id ||| text ||| Name0= value value Name1= value ... ||| total ||| alignment``.
 
-The total and what follows may be absent. Features may also be written ``name=value``, or ``name: value value`` as in old
-files. Phrases are read from the text (``the house |0-1|``) or from the alignment (``0-1=0-1``, or ``0-0`` for words).
+The total and what follows may be absent. Features may also be written ``name=value``, or ``name: value value`` as in
+old files. Phrases are read from the text (``the house |0-1|``) or the alignment (``0-1=0-1``, or ``0-0`` for words).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ numbers is a feature. A hypothesis may also be ``{"text": "the cat", "features":
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -44,7 +44,9 @@ def parse_parquet(path: AnyPath, names: Sequence[str] | None) -> NBestLists:
             raise problem(path, None, "two columns of one name; give each column its own name")
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise problem(path, None, f"not a Parquet file that can be read ({quoted(str(error))}); write it again") from None
+        raise problem(
+            path, None, f"not a Parquet file that can be read ({quoted(str(error))}); write it again"
+        ) from None
     rows = (
         (row + 1, {name: column[row] for name, column in columns.items() if column[row] is not None})
         for row in range(table.num_rows)
@@ -100,6 +102,17 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def references_of(record: dict[str, Any], wrong: Callable[[str], FileError]) -> tuple[str, ...] | None:
+    """Return the references of a record, None if it has none; ``wrong`` makes the error from a message."""
+    value = next((record[key] for key in REFERENCES if key in record), None)
+    if value is None:
+        return None
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise wrong(f"the reference is {shown(value)}; give a text or a list of texts")
+    return tuple(text.strip() for text in texts)
+
+
 class _Records:
     """Lists collected record by record.
 
@@ -149,7 +162,9 @@ class _Records:
         if not isinstance(identity, (str, int)) or isinstance(identity, bool):
             raise self.wrong(number, f"the id is {shown(identity)}; give a string or an integer")
         if (before := self.ids.setdefault(str(identity), number)) != number:
-            raise self.wrong(number, f"id {quoted(str(identity))} is that of {self.unit} {before} too; give each its own")
+            raise self.wrong(
+                number, f"id {quoted(str(identity))} is that of {self.unit} {before} too; give each its own"
+            )
         self._scores(number, record, count)
         self._once(number, record, count)
         sparse = self._listed(number, record, SPARSE, count, "an object from names to numbers")
@@ -163,7 +178,9 @@ class _Records:
 
     def _object(self, number: int, hypothesis: Any) -> dict[str, float]:
         if not isinstance(hypothesis, dict) or not isinstance(hypothesis.get(TEXT), str):
-            message = f'a hypothesis is {shown(hypothesis)}; give texts, or {{"{TEXT}": ..., "{FEATURES}": ...}} for all'
+            message = (
+                f'a hypothesis is {shown(hypothesis)}; give texts, or {{"{TEXT}": ..., "{FEATURES}": ...}} for all'
+            )
             raise self.wrong(number, message)
         self.texts.append(hypothesis[TEXT].strip())
         features = hypothesis.get(FEATURES)
@@ -193,10 +210,8 @@ class _Records:
                 odd = next(one for one in value if not is_number(one))
                 raise self.wrong(number, f"{quoted(key)} has {shown(odd)}; give numbers, one per hypothesis")
             if len(value) != count:
-                raise self.wrong(
-                    number,
-                    f"{quoted(key)} has {count_of(len(value), 'number')} for {count} hypotheses; give one per hypothesis",
-                )
+                numbers, texts = count_of(len(value), "number"), "1 hypothesis" if count == 1 else f"{count} hypotheses"
+                raise self.wrong(number, f"{quoted(key)} has {numbers} for {texts}; give one per hypothesis")
             if len(self.counts) == 1:
                 self.scores[key] = []
             elif key not in self.scores:
@@ -216,16 +231,13 @@ class _Records:
     def _once(self, number: int, record: dict[str, Any], count: int) -> None:
         """What all records have or none."""
         given: dict[str, Any] = {}
-        for what, keys in (("references", REFERENCES), ("source", SOURCES)):
-            value = next((record[key] for key in keys if key in record), None)
-            if value is None:
-                continue
-            texts = [value] if isinstance(value, str) else value
-            good = isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)
-            if not good or (what == "source" and not isinstance(value, str)):
-                wanted = "a text" if what == "source" else "a text or a list of texts"
-                raise self.wrong(number, f"'{next(k for k in keys if k in record)}' is {shown(value)}; give {wanted}")
-            given[what] = tuple(text.strip() for text in texts)
+        if (references := references_of(record, lambda message: self.wrong(number, message))) is not None:
+            given["references"] = references
+        source = next((record[key] for key in SOURCES if key in record), None)
+        if source is not None:
+            if not isinstance(source, str):
+                raise self.wrong(number, f"the source is {shown(source)}; give a text")
+            given["source"] = source.strip()
         totals = self._listed(number, record, TOTAL, count, "a number")
         if totals is not None:
             if not all(map(is_number, totals)):
@@ -250,7 +262,9 @@ class _Records:
     def _listed(self, number: int, record: dict[str, Any], key: str, count: int, what: str) -> list[Any] | None:
         value = record.get(key)
         if value is not None and (not isinstance(value, list) or len(value) != count):
-            raise self.wrong(number, f"'{key}' is {shown(value)}; give a list with {what} for each of {count} hypotheses")
+            raise self.wrong(
+                number, f"'{key}' is {shown(value)}; give a list with {what} for each of {count} hypotheses"
+            )
         return value
 
     def lists(self) -> NBestLists:
@@ -274,7 +288,6 @@ class _Records:
         if len(set(both)) < len(both):
             name = next(name for at, name in enumerate(both) if name in both[:at])
             raise problem(self.path, None, f"feature {quoted(name)} is given in two ways; give it once")
-        references, sources = self.once.get("references"), self.once.get("source")
         totals = self.once.get(TOTAL)
         return NBestLists(
             texts=self.texts,
@@ -284,9 +297,9 @@ class _Records:
             ids=list(self.ids),
             sparse_names=tuple(sparse_names),
             sparse=sparse,
-            references=references,
+            references=self.once.get("references"),
             segments=None if SEGMENTS not in self.once else list(chain.from_iterable(self.once[SEGMENTS])),
-            sources=None if sources is None else [one[0] for one in sources],
+            sources=self.once.get("source"),
             totals=None if totals is None else self._array(TOTAL, totals),
         )
 

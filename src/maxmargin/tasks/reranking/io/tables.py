@@ -1,7 +1,7 @@
 """Lists as tab-separated tables: a line per hypothesis, its text and its scores.
 
-Without a header, lines are ``text TAB score TAB ...``, and blank lines or a fixed number of lines separate lists. A header
-names the columns: ``text``, perhaps ``id`` and ``total``, and the features; with ids they separate the lists.
+Without a header, lines are ``text TAB score TAB ...``, and blank lines or a fixed number of lines separate lists. A
+header names the columns: ``text``, perhaps ``id`` and ``total``, and the features; ids, if given, separate lists.
 """
 
 from __future__ import annotations

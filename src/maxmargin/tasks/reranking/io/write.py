@@ -91,7 +91,9 @@ def _plain(text: str, forbidden: str) -> str:
 def _word(text: str, what: str) -> str:
     """A text that is one word of a Moses file."""
     if len(text.split()) != 1 or text != text.strip() or text == "|||":
-        raise ValueError(f"the {what} {quoted(text)} is not one word, as Moses files need it; rename it, or write jsonl")
+        raise ValueError(
+            f"the {what} {quoted(text)} is not one word, as Moses files need it; rename it, or write jsonl"
+        )
     return text
 
 
@@ -183,9 +185,7 @@ def _records(lists: NBestLists) -> Iterator[dict[str, Any]]:
             record[records.SPARSE] = [
                 {
                     lists.sparse_names[column]: value
-                    for column, value in zip(
-                        sparse.indices[a:b].tolist(), sparse.data[a:b].tolist(), strict=True
-                    )
+                    for column, value in zip(sparse.indices[a:b].tolist(), sparse.data[a:b].tolist(), strict=True)
                 }
                 for a, b in pairwise(sparse.indptr[begin : end + 1].tolist())
             ]

@@ -115,5 +115,3 @@ def ascend(
                 idle = 0
     before, after = lines.quality(start), lines.quality(weights)
     return (weights, after, searches) if after >= before else (start, before, searches)
-
-

@@ -56,7 +56,9 @@ class _OnlineMethod(Method):
         qualities = []
         for epoch in range(1, self.epochs + 1):
             visits = float((epoch - 1) * len(lists))
-            changes = self._pass(lists, rows, signs, random.permutation(len(lists)), gains, background, total, late, visits)
+            changes = self._pass(
+                lists, rows, signs, random.permutation(len(lists)), gains, background, total, late, visits
+            )
             average = begin + some.spread(total - late / (visits + len(lists)) - some.taken(begin))
             if not np.isfinite(average).all():
                 raise ValueError("the weights have become NaN or infinite; check the features, or scale them")

@@ -1,0 +1,17 @@
+"""The commands ``maxmargin rerank VERB``: each file parses the options of a verb and calls functions of the package."""
+
+from __future__ import annotations
+
+import typer
+
+from maxmargin.tasks.common.commands import ManyValues
+from maxmargin.tasks.reranking.cli import evaluate, export, inspect, predict, train
+
+app = typer.Typer(
+    help="Reranking of n-best lists and lattices: train, predict, evaluate, inspect, export.", no_args_is_help=True
+)
+app.command(cls=ManyValues)(train.train)
+app.command(cls=ManyValues)(predict.predict)
+app.command(cls=ManyValues)(evaluate.evaluate)
+app.command()(inspect.inspect)
+app.command()(export.export)

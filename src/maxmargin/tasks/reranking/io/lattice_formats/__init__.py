@@ -1,0 +1,1 @@
+"""Formats of lattices: PLF, HTK SLF and JSON lines."""
