@@ -1,3 +1,4 @@
+from .io.inputs import read_references as read_references
 from .io.lists import NBestLists as NBestLists
 from .metrics.base import Metric as Metric
 from .metrics.bleu import Bleu as Bleu
@@ -5,7 +6,6 @@ from .metrics.chrf import ChrF as ChrF
 from .metrics.error_rates import CharacterErrorRate as CharacterErrorRate
 from .metrics.error_rates import WordErrorRate as WordErrorRate
 from .metrics.files import evaluate_files as evaluate_files
-from .metrics.files import read_references as read_references
 from .metrics.gains import Costs as Costs
 from .metrics.gains import Gains as Gains
 from .metrics.names import metric_named as metric_named

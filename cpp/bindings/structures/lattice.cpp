@@ -1,0 +1,207 @@
+#include <nanobind/stl/pair.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "maxmargin/lattice/best_path.hpp"
+#include "maxmargin/lattice/k_best.hpp"
+#include "maxmargin/lattice/projection.hpp"
+#include "maxmargin/lattice/slack.hpp"
+#include "maxmargin/lattice/sum_product.hpp"
+#include "maxmargin/lattice/words.hpp"
+#include "solvers/online.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+// Checks offsets, the ends of all edges, and where the examples start and end.
+lattice::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int64_t>& edges, const In<std::int32_t>& ends,
+                          const In<std::int32_t>& start, const In<std::int32_t>& end) {
+    const lattice::Graphs graphs{view(nodes), view(edges), view(ends), view(start), view(end)};
+    require(!graphs.nodes.empty() && rises_to(graphs.nodes, static_cast<std::size_t>(graphs.nodes.back())),
+            "node offsets must rise from 0");
+    require(graphs.nodes.size() == graphs.edges.size() && graphs.ends.size() % 2 == 0 &&
+                rises_to(graphs.edges, graphs.ends.size() / 2),
+            "edge offsets must rise from 0 to the number of edges, which have two ends each");
+    require(graphs.start.size() + 1 == graphs.nodes.size() && graphs.end.size() + 1 == graphs.nodes.size(),
+            "start and end must have one entry per example");
+    for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
+        const std::int64_t n = graphs.n_nodes(i), most = (std::int64_t{1} << 31) - 1;
+        require(n < most && graphs.n_edges(i) < most, "an example has too many nodes or edges");
+        require(graphs.start[i] >= 0 && graphs.start[i] < n && graphs.end[i] >= 0 && graphs.end[i] < n,
+                "start and end must be nodes of their example");
+        require(within(graphs.ends.subspan(2 * graphs.edges[i], 2 * graphs.n_edges(i)), 0, n),
+                "an edge must join two nodes of its example");
+    }
+    return graphs;
+}
+
+// A batch whose arrays are checked and whose nodes are sorted on construction.
+class LatticeBatch {
+   public:
+    LatticeBatch(In<std::int64_t> nodes, In<std::int64_t> edges, In<std::int32_t> ends, In<std::int32_t> start,
+                 In<std::int32_t> end, int threads)
+        : batch_(made(graphs_of(nodes, edges, ends, start, end), threads)) {
+        for (std::int64_t i = batch_.size() - 1; i >= 0; --i)
+            if (batch_.fault(i) != lattice::Fault::none) fault_ = {i, static_cast<int>(batch_.fault(i))};
+    }
+
+    // The first example that has a cycle (1) or no path (2), and which of them; (-1, 0) if there is none.
+    std::pair<std::int64_t, int> fault() const { return fault_; }
+
+    void positions(Out<std::int32_t> out) const {
+        require(out.size() == batch_.positions().size(), "positions must have one entry per node");
+        std::copy(batch_.positions().begin(), batch_.positions().end(), out.data());
+    }
+
+    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) const {
+        check(scores, z, value, status);
+        const NoGil release;
+        lattice::argmax(batch_, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                   int threads) const {
+        check(potentials, z, value, status);
+        const NoGil release;
+        lattice::marginals(batch_, view(potentials), view(z), view(value), view(status), threads);
+    }
+
+    void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                int threads) const {
+        check(scores, z, value, status, checked_ranks(k));
+        const NoGil release;
+        lattice::k_best(batch_, k, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void k_best_words(std::int64_t k, In<double> scores, In<std::int64_t> words, Out<double> z, Out<double> value,
+                      Out<std::int8_t> status, int threads) const {
+        check(scores, z, value, status, checked_ranks(k));
+        require(words.size() == scores.size(), "words must have one entry per edge");
+        const NoGil release;
+        lattice::k_best_words(batch_, k, view(scores), view(words), view(z), view(value), view(status), threads);
+    }
+
+    void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
+                      Out<double> value, Out<std::int8_t> status, int threads) const {
+        check(scores, z, value, status);
+        const auto n = static_cast<std::size_t>(batch_.size());
+        require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
+                "margins and costs do not fit the batch");
+        const NoGil release;
+        lattice::slack_argmax(batch_, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
+                              view(status), threads);
+    }
+
+    void project(In<double> point, double tol, bool warm, Out<double> potentials, Out<double> z, Out<double> value,
+                 Out<std::int8_t> status, Out<std::int32_t> steps, int threads) const {
+        check(point, z, value, status);
+        require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
+        require(potentials.size() == batch_.positions().size() && steps.size() == value.size(),
+                "potentials must have one entry per node, and steps one per example");
+        const NoGil release;
+        lattice::project(batch_, view(point), tol, warm, view(potentials), view(z), view(value), view(status),
+                         view(steps), threads);
+    }
+
+    // The batch for kernels, none of whose examples has a fault.
+    const lattice::Batch& batch() const {
+        require(fault_.first < 0, "an example has a cycle or no path");
+        return batch_;
+    }
+
+    static std::int64_t checked_ranks(std::int64_t k) {
+        require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+        return k;
+    }
+
+   private:
+    static lattice::Batch made(const lattice::Graphs& graphs, int threads) {
+        const NoGil release;
+        return {graphs, threads};
+    }
+
+    void check(const In<double>& input, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
+               std::int64_t ranks = 1) const {
+        require(input.size() == static_cast<std::size_t>(batch().n_parts()), "vectors must have one entry per edge");
+        require_outputs(input.size(), batch_.size(), z, value, status, ranks);
+    }
+
+    lattice::Batch batch_;
+    std::pair<std::int64_t, int> fault_{-1, 0};
+};
+
+// Best paths, the k best, and slack rescaling, for one example at a time.
+class LatticeOracle final : public online::Oracle {
+   public:
+    LatticeOracle(const LatticeBatch& checked, std::int64_t ranks)
+        : Oracle(LatticeBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
+    std::int64_t n_examples() const override { return batch_.size(); }
+    std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts; }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        double value;
+        const online::Status found = lattice::best_path(batch_[i], scores, passes_, value);
+        if (found == online::Status::ok) lattice::vertex_of(passes_.path, vertex);
+        return found;
+    }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= ranks(), "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        if (k == 1) return argmax(i, scores, vertices[0]);
+        const online::Status found = k_best_.begin(batch_[i], scores);
+        if (found != online::Status::ok) return found;
+        double value;
+        std::size_t r = 0;
+        for (; r < static_cast<std::size_t>(k); ++r) {
+            const std::vector<std::int32_t>* path = k_best_.next(&value);
+            if (!path) break;
+            if (r == vertices.size()) vertices.emplace_back();
+            lattice::vertex_of(*path, vertices[r]);
+        }
+        vertices.resize(r);
+        return found;
+    }
+    std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
+                                               hull::Sparse& vertex, double& value) override {
+        const online::Status found =
+            slack_.run(batch_[i], product.scores, product.margin, product.costs, product.constant, value);
+        if (found == online::Status::ok || found == online::Status::inexact) lattice::vertex_of(slack_.path, vertex);
+        return found;
+    }
+
+   private:
+    const lattice::Batch& batch_;
+    lattice::Passes passes_;
+    lattice::KBest k_best_;
+    lattice::SlackSearch slack_;
+};
+
+}  // namespace
+
+void bind_lattice(nb::module_& module) {
+    nb::class_<LatticeBatch>(module, "LatticeBatch")
+        .def(nb::init<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int32_t>, int>(),
+             "nodes"_array, "edges"_array, "ends"_array, "start"_array, "end"_array, "threads"_a)
+        .def("fault", &LatticeBatch::fault)
+        .def("positions", &LatticeBatch::positions, "out"_array)
+        .def("argmax", &LatticeBatch::argmax, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("marginals", &LatticeBatch::marginals, "potentials"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("k_best", &LatticeBatch::k_best, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("k_best_words", &LatticeBatch::k_best_words, "k"_a, "scores"_array, "words"_array, "z"_array,
+             "value"_array, "status"_array, "threads"_a)
+        .def("slack_argmax", &LatticeBatch::slack_argmax, "scores"_array, "margin"_array, "costs"_array,
+             "constants"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("project", &LatticeBatch::project, "point"_array, "tol"_a, "warm"_a, "potentials"_array, "z"_array,
+             "value"_array, "status"_array, "steps"_array, "threads"_a);
+    nb::class_<LatticeOracle, online::Oracle>(module, "LatticeOracle")
+        .def(nb::init<const LatticeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
+}
+
+}  // namespace maxmargin
