@@ -14,7 +14,7 @@
 
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/simd.hpp"
-#include "maxmargin/reranking/envelope.hpp"
+#include "maxmargin/base/envelope.hpp"
 #include "maxmargin/reranking/line_search.hpp"
 #include "maxmargin/reranking/quality.hpp"
 

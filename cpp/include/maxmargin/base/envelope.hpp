@@ -1,10 +1,10 @@
-// The upper envelope of lines a_i + gamma b_i: which of the hypotheses of a list is best along a line of weights.
+// The upper envelope of lines a_i + gamma b_i: which of several scores is best as weights move along a line.
 //
 // It is the upper hull of the points (b_i, a_i), found in two stages. A filter of four vector passes drops the points
 // below the hull of the leftmost point, the rightmost one, and the one farthest above their chord; of 200 points some
 // ten are left. These are sorted, and a stack of lines keeps those that are best somewhere.
 //
-// Of equal lines the first is kept, as it is where hypotheses of equal score are compared.
+// Of equal lines the first is kept.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 #include "maxmargin/base/simd.hpp"
 
-namespace maxmargin::reranking {
+namespace maxmargin {
 
 // A line is best from gamma = from to the `from` of the next segment; the first one begins at -inf.
 struct Segment {
@@ -154,4 +154,4 @@ class Envelope {
     std::vector<Segment> lines_, segments_;
 };
 
-}  // namespace maxmargin::reranking
+}  // namespace maxmargin
