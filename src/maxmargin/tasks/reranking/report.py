@@ -11,6 +11,7 @@ from maxmargin.tasks.common.resampling import Interval
 from maxmargin.tasks.common.tables import numbers_table
 from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.metrics.resampling import ScoreComparison, compare_scores, score, score_interval
+from maxmargin.tasks.reranking.tuning.base import Method
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -96,17 +97,15 @@ class Report:
     """How the settings of a reranker were chosen, and what it gains.
 
     Attributes:
-        method: name of the method.
+        variant: the method with the settings taken.
         tried: settings with their quality on held-out lists, as users read it; one entry if there was no choice.
-        chosen: the settings taken.
         folds: number of folds; 0 if dev lists were used.
         held_out: the metric tuned, then others; empty if nothing was held out.
         details: what the method says of its last run.
     """
 
-    method: str
+    variant: Method
     tried: tuple[tuple[dict[str, Any], float], ...]
-    chosen: dict[str, Any]
     folds: int
     held_out: tuple[HeldOut, ...]
     details: dict[str, Any]
@@ -114,8 +113,8 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
-            "method": self.method,
-            **self.chosen,
+            "method": self.variant.name,
+            **self.variant.describe(),
             "tried": [{**settings, "score": score} for settings, score in self.tried],
             "folds": self.folds,
             "held_out": [one.as_dict() for one in self.held_out],
@@ -133,9 +132,9 @@ def report_tables(report: Report) -> Iterator[Table]:
 
 def _tried_table(report: Report) -> Table:
     names = list(report.tried[0][0])
-    table = numbers_table(f"{report.method}: held-out {report.held_out[0].metric}", *names, "score")
+    table = numbers_table(f"{report.variant.name}: held-out {report.held_out[0].metric}", *names, "score")
     for settings, shown in report.tried:
-        mark = "chosen" if settings == report.chosen else ""
+        mark = "chosen" if settings == report.variant.describe() else ""
         table.add_row(mark, *(f"{settings[name]:g}" for name in names), f"{shown:.2f}")
     return table
 
