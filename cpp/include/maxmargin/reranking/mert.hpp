@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "maxmargin/base/envelope.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/simd.hpp"
-#include "maxmargin/base/envelope.hpp"
 #include "maxmargin/reranking/line_search.hpp"
 #include "maxmargin/reranking/quality.hpp"
 
