@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from oracles.reranking import best_on_line
 
 import maxmargin as mm
 from maxmargin._sparse import sp
+from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures import Lattice
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.tasks.reranking.metrics.base import Formula, Metric
@@ -51,7 +54,7 @@ def paths_of(n_nodes, edges, start, end):
 def made(seed, n=4, d=3, whole=False, signs=(0, 0, 0)):
     """Lattices, and the lists of all their paths."""
     rng = np.random.default_rng(seed)
-    names = "a b c d e f g".split()
+    names = ["a", "b", "c", "d", "e", "f", "g"]
     edges, words, sizes, nodes, references, rows, paths = [], [], [], [], [], [], []
     for _ in range(n):
         count = int(rng.integers(2, 6))
@@ -59,7 +62,9 @@ def made(seed, n=4, d=3, whole=False, signs=(0, 0, 0)):
         own = [(t, t + 1) for t in range(count - 1)]
         own += [tuple(sorted(rng.choice(count, size=2, replace=False).tolist())) for _ in range(rng.integers(2, 6))]
         own = shuffled[np.array(own)][rng.permutation(len(own))]
-        features = rng.integers(-1, 2, size=(len(own), d)).astype(float) if whole else rng.standard_normal((len(own), d))
+        features = (
+            rng.integers(-1, 2, size=(len(own), d)).astype(float) if whole else rng.standard_normal((len(own), d))
+        )
         said = [None if rng.random() < 0.2 else str(rng.choice(names)) for _ in own]
         paths.append((paths_of(count, own, shuffled[0], shuffled[-1]), features, said))
         edges.append(own)
@@ -135,7 +140,12 @@ def test_threads_and_sparse_rows():
     with mm.threads(3):
         assert method.tune_lattices(lattices, seed=2).weights.tobytes() == first.tobytes()
     sparse = TuningLattices(
-        lattices.structure, sp.csr_array(lattices.rows), lattices.words, lattices.references, lattices.metric, lattices.signs
+        lattices.structure,
+        sp.csr_array(lattices.rows),
+        lattices.words,
+        lattices.references,
+        lattices.metric,
+        lattices.signs,
     )
     np.testing.assert_allclose(method.tune_lattices(sparse, seed=2).weights, first, rtol=1e-9)
 
@@ -162,10 +172,41 @@ def test_a_lattice_of_millions_of_paths():
     assert tuned.details["quality"] >= best
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_from_word_lattices(sparse):
+    lattices, _ = made(5)
+    structure, rows = lattices.structure, lattices.rows
+    offsets = structure.blocks[0].offsets
+    one_by_one = [
+        WordLattice(
+            sp.csr_array(rows[first:last]) if sparse else rows[first:last],
+            structure.edges[first:last],
+            lattices.words[first:last],
+            int(structure.start[i]),
+            int(structure.end[i]),
+        )
+        for i, (first, last) in enumerate(itertools.pairwise(offsets))
+    ]
+    packed = TuningLattices.of(one_by_one, lattices.references, lattices.metric)
+    weights = np.array([0.5, -1.0, 0.25])
+    assert packed.texts(weights) == lattices.texts(weights)
+    np.testing.assert_allclose(packed.scores(weights), lattices.scores(weights))
+    with pytest.raises(ValueError, match="give at least one"):
+        TuningLattices.of([], [], lattices.metric)
+    with pytest.raises(ValueError, match="example 1: 1 edges, 1 rows of features, 2 words; give one of each"):
+        TuningLattices.of([*one_by_one[:1], WordLattice(rows[:1], [(0, 1)], ["a", "b"])], [["a"]] * 2, lattices.metric)
+    with pytest.raises(ValueError, match="example 1: features have 2 columns, expected 3"):
+        TuningLattices.of([*one_by_one[:1], WordLattice(rows[:1, :2], [(0, 1)], ["a"])], [["a"]] * 2, lattices.metric)
+
+
 def test_bad_input_is_refused():
     lattices, _ = made(0)
     kept = (lattices.structure, lattices.rows, lattices.words, lattices.references, lattices.metric, lattices.signs)
-    for at, short, name in ((1, lattices.rows[1:], "rows"), (2, lattices.words[1:], "words"), (3, [["a"]], "references")):
+    for at, short, name in (
+        (1, lattices.rows[1:], "rows"),
+        (2, lattices.words[1:], "words"),
+        (3, [["a"]], "references"),
+    ):
         with pytest.raises(ValueError, match=f"{name} has"):
             TuningLattices(*kept[:at], short, *kept[at + 1 :])
     lattices.rows[0, 0] = np.nan

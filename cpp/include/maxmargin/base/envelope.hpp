@@ -1,8 +1,8 @@
 // The upper envelope of lines a_i + gamma b_i: which of several scores is best as weights move along a line.
 //
-// It is the upper hull of the points (b_i, a_i), found in two stages. A filter of four vector passes drops the points
-// below the hull of the leftmost point, the rightmost one, and the one farthest above their chord; of 200 points some
-// ten are left. These are sorted, and a stack of lines keeps those that are best somewhere.
+// It is the upper hull of the points (b_i, a_i), found in three stages. A filter of two vector passes drops the points
+// below the hull of a leftmost point, a rightmost one, and the one farthest above their chord: of 200 points some
+// fifteen are left. These are sorted by counting, and a stack of lines keeps those that are best somewhere.
 //
 // Of equal lines the first is kept.
 #pragma once
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "maxmargin/base/simd.hpp"
@@ -23,43 +24,28 @@ struct Segment {
     std::int32_t line;
 };
 
+// The first of the lines with the smallest slope, and of those with the largest.
+struct Extremes {
+    std::int32_t left, right;
+};
+
+inline Extremes extremes(const double* slopes, std::int64_t n) {
+    const auto [left, right] = std::pair(std::min_element(slopes, slopes + n), std::max_element(slopes, slopes + n));
+    return {static_cast<std::int32_t>(left - slopes), static_cast<std::int32_t>(right - slopes)};
+}
+
 // Writes the numbers of lines that may be on the envelope to `kept`, in rising order, and returns how many.
 template <class Vec>
-MM_INLINE std::int64_t filter_lines_at(const double* a, const double* b, std::int64_t n, std::int32_t* kept) {
+MM_INLINE std::int64_t filter_lines_at(const double* a, const double* b, std::int64_t n, Extremes ends,
+                                       std::int32_t* kept) {
     constexpr std::int64_t width = simd::lanes<Vec>;
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (n < 2 * width) {
+    const double least = b[ends.left], most = b[ends.right], left = a[ends.left], right = a[ends.right];
+    if (n < 2 * width || !(least < most)) {
         for (std::int64_t i = 0; i < n; ++i) kept[i] = static_cast<std::int32_t>(i);
         return n;
     }
-    // A last vector overlaps the one before: extremes of a set do not change when members are seen twice.
-    const std::int64_t last = n - width;
-    Vec low = simd::load<Vec>(b + last), high = low;
-    for (std::int64_t i = 0; i < last; i += width) {
-        const Vec slope = simd::load<Vec>(b + i);
-        low = slope < low ? slope : low;
-        high = slope > high ? slope : high;
-    }
-    const double least = -simd::largest<Vec>(-low), most = simd::largest<Vec>(high);
-
-    Vec left_scores = Vec{} - infinity, right_scores = left_scores;
-    for (std::int64_t i = 0;; i = std::min(i + width, last)) {
-        const Vec slope = simd::load<Vec>(b + i), score = simd::load<Vec>(a + i);
-        const Vec there = slope <= least ? score : Vec{} - infinity, beyond = slope >= most ? score : Vec{} - infinity;
-        left_scores = simd::larger<Vec>(left_scores, there);
-        right_scores = simd::larger<Vec>(right_scores, beyond);
-        if (i == last) break;
-    }
-    const double left = simd::largest<Vec>(left_scores), right = simd::largest<Vec>(right_scores);
-    if (!(least < most)) {
-        for (std::int64_t i = 0; i < n; ++i)
-            if (a[i] == left) {
-                kept[0] = static_cast<std::int32_t>(i);
-                return 1;
-            }
-        return 0;  // scores that are not numbers
-    }
-
+    const std::int64_t last = n - width;  // a last vector overlaps the one before
     const double chord = (right - left) / (most - least);
     Vec farthest = Vec{} - infinity, farthest_slope = Vec{}, farthest_score = Vec{};
     for (std::int64_t i = 0;; i = std::min(i + width, last)) {
@@ -75,7 +61,7 @@ MM_INLINE std::int64_t filter_lines_at(const double* a, const double* b, std::in
         if (farthest[lane] > top)
             top = farthest[lane], top_slope = farthest_slope[lane], top_score = farthest_score[lane];
 
-    // Any point in between makes a valid test, so rounding above costs survivors, not correctness.
+    // Points below lines between any three points are below the hull: ties and rounding above cost time at most.
     double rise = top_slope > least ? (top_score - left) / (top_slope - least) : infinity;
     double fall = top_slope < most ? (top_score - right) / (most - top_slope) : infinity;
     if (rise == infinity) rise = -fall;
@@ -84,8 +70,8 @@ MM_INLINE std::int64_t filter_lines_at(const double* a, const double* b, std::in
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < n; i += width) {
         const std::int64_t begin = std::min(i, last);
-        const Vec offset = simd::load<Vec>(b + begin) - top_slope,
-                  score = simd::load<Vec>(a + begin) - (top_score - slack);
+        const Vec offset = simd::load<Vec>(b + begin) - top_slope;
+        const Vec score = simd::load<Vec>(a + begin) - (top_score - slack);
         const Vec up = rise * offset, down = -fall * offset;
         const auto below = score < (up < down ? up : down);
         if (!simd::any(~below)) continue;
@@ -98,27 +84,72 @@ MM_INLINE std::int64_t filter_lines_at(const double* a, const double* b, std::in
 }
 MM_LEVELS(filter_lines)
 
+// Writes the place of each of n numbers among all of them to `places`, equal ones in their order: each is compared with
+// each, so that nothing is guessed. `numbers` and `places` have room up to the next multiple of the vector's length.
+template <class Vec>
+MM_INLINE void count_places_at(double* numbers, std::int64_t n, std::int64_t* places) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    using Counts = decltype(Vec{} < Vec{});
+    Counts lane{};
+    for (std::int64_t i = 0; i < width; ++i) lane[i] = i;
+    for (std::int64_t i = n; i % width != 0; ++i) numbers[i] = std::numeric_limits<double>::infinity();
+    for (std::int64_t block = 0; block < n; block += width) {
+        const Vec own = simd::load<Vec>(numbers + block);
+        const std::int64_t end = std::min(block + width, n);
+        Counts smaller{};  // comparisons are -1 where they hold
+        for (std::int64_t j = 0; j < block; ++j) smaller -= numbers[j] <= own;
+        for (std::int64_t j = block; j < end; ++j)
+            smaller -= (numbers[j] < own) | ((numbers[j] <= own) & (j - block < lane));
+        for (std::int64_t j = end; j < n; ++j) smaller -= numbers[j] < own;
+        __builtin_memcpy(places + block, &smaller, sizeof(Counts));
+    }
+}
+MM_LEVELS(count_places)
+
 // The envelope of one set of lines after the other; keeps its memory.
 class Envelope {
    public:
     // The segments of lines 0 .. n - 1 in rising order of gamma; scores and slopes are finite. Valid until the next
     // call.
-    const std::vector<Segment>& operator()(const double* scores, const double* slopes, std::int64_t n, int lanes) {
-        if (static_cast<std::int64_t>(kept_.size()) < n) kept_.resize(static_cast<std::size_t>(n));
-        const std::int64_t count = filter_lines(lanes, scores, slopes, n, kept_.data());
+    const std::vector<Segment>& operator()(const double* scores, const double* slopes, std::int64_t n, Extremes ends,
+                                           int lanes) {
+        const auto room = static_cast<std::size_t>(n + lanes);
+        if (kept_.size() < room) {
+            kept_.resize(room);
+            numbers_.resize(room);
+            places_.resize(room);
+        }
+        const std::int64_t count = filter_lines(lanes, scores, slopes, n, ends, kept_.data());
         lines_.resize(static_cast<std::size_t>(count));
-        for (std::int64_t i = 0; i < count; ++i) lines_[i] = {0.0, slopes[kept_[i]], scores[kept_[i]], kept_[i]};
-        return of_lines(lines_);
+        if (count > 64) {  // comparing each with each is quadratic
+            for (std::int64_t i = 0; i < count; ++i) lines_[i] = {0.0, slopes[kept_[i]], scores[kept_[i]], kept_[i]};
+            return of_lines(lines_);
+        }
+        for (std::int64_t i = 0; i < count; ++i) numbers_[i] = slopes[kept_[i]];
+        count_places(lanes, numbers_.data(), count, places_.data());
+        for (std::int64_t i = 0; i < count; ++i)
+            lines_[places_[i]] = {0.0, slopes[kept_[i]], scores[kept_[i]], kept_[i]};
+        return of_sorted(lines_);
     }
 
     // The same for lines given as segments, whose `from` is not read; they are sorted in place.
     const std::vector<Segment>& of_lines(std::vector<Segment>& lines) {
-        sort(lines);
+        std::sort(lines.begin(), lines.end(), [](const Segment& one, const Segment& two) {
+            return one.slope != two.slope ? one.slope < two.slope : one.line < two.line;
+        });
+        return of_sorted(lines);
+    }
+
+   private:
+    // Lines in rising order of slopes, of equal ones in that of their numbers.
+    const std::vector<Segment>& of_sorted(const std::vector<Segment>& lines) {
         segments_.clear();
         for (const Segment& line : lines) {
+            if (!segments_.empty() && segments_.back().slope == line.slope) {
+                if (segments_.back().score >= line.score) continue;
+                segments_.pop_back();
+            }
             double from = -std::numeric_limits<double>::infinity();
-            // Of parallel lines the highest, first one comes first.
-            if (!segments_.empty() && segments_.back().slope == line.slope) continue;
             while (!segments_.empty()) {
                 const Segment& top = segments_.back();
                 from = (top.score - line.score) / (line.slope - top.slope);
@@ -131,26 +162,9 @@ class Envelope {
         return segments_;
     }
 
-   private:
-    static bool before(const Segment& one, const Segment& two) {
-        if (one.slope != two.slope) return one.slope < two.slope;
-        return one.score != two.score ? one.score > two.score : one.line < two.line;
-    }
-
-    static void sort(std::vector<Segment>& lines) {
-        if (lines.size() > 24) {
-            std::sort(lines.begin(), lines.end(), before);
-            return;
-        }
-        for (std::size_t i = 1; i < lines.size(); ++i) {
-            const Segment line = lines[i];
-            std::size_t at = i;
-            for (; at > 0 && before(line, lines[at - 1]); --at) lines[at] = lines[at - 1];
-            lines[at] = line;
-        }
-    }
-
     std::vector<std::int32_t> kept_;
+    std::vector<double> numbers_;
+    std::vector<std::int64_t> places_;
     std::vector<Segment> lines_, segments_;
 };
 

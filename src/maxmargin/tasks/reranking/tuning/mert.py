@@ -1,7 +1,7 @@
 """Minimum error rate training: weights of the best corpus quality, by exact searches along lines.
 
-Along a line ``w + gamma d`` the score of a hypothesis is linear in gamma, so the best hypothesis of a list changes at the
-corners of the upper envelope of its lines only. Sorted over all lists, these cut the line into intervals of constant
+Along a line ``w + gamma d`` the score of a hypothesis is linear in gamma, so the best hypothesis of a list changes only
+at the corners of the upper envelope of its lines. Sorted over all lists, these cut the line into intervals of constant
 corpus quality, whatever the metric (Och, "Minimum error rate training in statistical machine translation", 2003).
 """
 
