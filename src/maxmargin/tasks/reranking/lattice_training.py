@@ -1,9 +1,9 @@
 """Training of rerankers on lattices.
 
-Methods that tune lists get those of the best paths. The lists begin with the best texts under the first weights and under
-random changes of these, which need no references, so that held-out lists stay honest; they grow by the best texts under
-the tuned weights until these are known. MERT then goes on over the lattices themselves, where its line searches are
-exact over all paths.
+Methods that tune lists get those of the best paths. The lists begin with the best texts under the first weights and
+under random changes of these, which need no references, so that held-out lists stay honest; they grow by the best texts
+under the tuned weights until these are known. MERT then goes on over the lattices themselves, where its line searches
+are exact over all paths.
 """
 
 from __future__ import annotations
