@@ -7,12 +7,14 @@
 
 #include "arrays.hpp"
 #include "maxmargin/lattice/best_path.hpp"
+#include "maxmargin/lattice/envelope.hpp"
 #include "maxmargin/lattice/good_paths.hpp"
 #include "maxmargin/lattice/k_best.hpp"
 #include "maxmargin/lattice/projection.hpp"
 #include "maxmargin/lattice/slack.hpp"
 #include "maxmargin/lattice/sum_product.hpp"
 #include "maxmargin/lattice/words.hpp"
+#include "owned.hpp"
 #include "solvers/online.hpp"
 
 namespace maxmargin {
@@ -107,6 +109,35 @@ class LatticeBatch {
         const NoGil release;
         lattice::project(batch_, view(point), tol, warm, view(potentials), view(z), view(value), view(status),
                          view(steps), threads);
+    }
+
+    // Numbers of paths as offsets of examples, where each begins, and offsets and numbers of their edges.
+    nb::tuple envelopes(In<double> scores, In<double> slopes, Out<std::int8_t> status, int threads) const {
+        const std::int64_t n = batch().size();
+        require(scores.size() == static_cast<std::size_t>(batch_.n_parts()) && slopes.size() == scores.size(),
+                "scores and slopes must have one entry per edge");
+        require(status.size() == static_cast<std::size_t>(n), "status must have one entry per example");
+        std::vector<std::int64_t> paths(static_cast<std::size_t>(n) + 1, 0);
+        lattice::BestPaths all;
+        {
+            const NoGil release;
+            std::vector<lattice::BestPaths> own(static_cast<std::size_t>(n));
+            auto search = per_thread<lattice::PathEnvelope>(threads);
+            parallel_each(n, 1, threads, [&](int thread, std::int64_t i) {
+                const std::int64_t at = batch_.begin(i);
+                status.data()[i] = static_cast<std::int8_t>(
+                    search[thread].run(batch_[i], scores.data() + at, slopes.data() + at, own[i]));
+            });
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::int64_t before = all.end.back();
+                all.begin.insert(all.begin.end(), own[i].begin.begin(), own[i].begin.end());
+                all.edges.insert(all.edges.end(), own[i].edges.begin(), own[i].edges.end());
+                for (std::size_t p = 1; p < own[i].end.size(); ++p) all.end.push_back(before + own[i].end[p]);
+                paths[i + 1] = static_cast<std::int64_t>(all.begin.size());
+            }
+        }
+        return nb::make_tuple(owned(std::move(paths)), owned(std::move(all.begin)), owned(std::move(all.end)),
+                              owned(std::move(all.edges)));
     }
 
     void most_violated_pairs(In<std::int64_t> starts, In<std::int64_t> offsets, In<std::int32_t> edges,
@@ -293,6 +324,7 @@ void bind_lattice(nb::module_& module) {
              "threads"_a)
         .def("k_best_words", &LatticeBatch::k_best_words, "k"_a, "scores"_array, "words"_array, "z"_array,
              "value"_array, "status"_array, "threads"_a)
+        .def("envelopes", &LatticeBatch::envelopes, "scores"_array, "slopes"_array, "status"_array, "threads"_a)
         .def("slack_argmax", &LatticeBatch::slack_argmax, "scores"_array, "margin"_array, "costs"_array,
              "constants"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
         .def("project", &LatticeBatch::project, "point"_array, "tol"_a, "warm"_a, "potentials"_array, "z"_array,

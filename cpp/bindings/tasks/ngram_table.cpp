@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "maxmargin/reranking/overlap.hpp"
 #include "owned.hpp"
 
 namespace maxmargin {
@@ -65,6 +66,20 @@ void varying(const In<std::int64_t>& lists, const In<std::int64_t>& starts, cons
     reranking::varying_lists(view(lists), view(starts), view(columns), view(values), view(out));
 }
 
+void nearest(const In<std::int64_t>& lists, const In<std::int64_t>& starts, const In<std::int32_t>& columns,
+             const In<double>& counts, const In<std::uint8_t>& good, Out<std::int64_t> out, int threads) {
+    require(starts.size() >= 1 && rises_to(view(lists), starts.size() - 1), "lists must rise to the number of rows");
+    require(rises_to(view(starts), columns.size()) && counts.size() == columns.size(), "rows do not fit");
+    require(good.size() == starts.size() - 1 && out.size() == good.size(), "one mark and one number per row");
+    for (std::size_t i = 0; i + 1 < lists.size(); ++i)
+        require(std::any_of(good.data() + lists.data()[i], good.data() + lists.data()[i + 1],
+                            [](std::uint8_t mark) { return mark != 0; }),
+                "every list must have a good row");
+    const NoGil unlocked;
+    reranking::nearest_by_overlap(view(lists), {view(starts), view(columns), view(counts)}, view(good), view(out),
+                                  threads);
+}
+
 }  // namespace
 
 void bind_ngram_table(nb::module_& module) {
@@ -77,6 +92,9 @@ void bind_ngram_table(nb::module_& module) {
         .def("pairs", &pairs, "The prefix (-1 for none) and the last word of each n-gram.");
     module.def("varying_lists", &varying, "lists"_array, "starts"_array, "columns"_array, "values"_array, "out"_array,
                "For each column, the number of lists in which not all hypotheses have the same value.");
+    module.def("nearest_by_overlap", &nearest, "lists"_array, "starts"_array, "columns"_array, "counts"_array,
+               "good"_array, "out"_array, "threads"_a,
+               "For each hypothesis the good one of its list that shares most n-grams with it.");
 }
 
 }  // namespace maxmargin

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,22 @@ from maxmargin.structures.sparse import SparsePoint
 
 MOST_RANKS = (1 << 31) - 1
 """``k_best`` counts ranks up to this."""
+
+
+class PathRuns(NamedTuple):
+    """The best paths of a batch along a line of scores, each from some gamma on to the next one of its example.
+
+    Attributes:
+        offsets: example ``i`` has the paths ``offsets[i]:offsets[i + 1]``, at least one.
+        begin: where each path begins to be best, rising within an example; the first at -inf.
+        path_offsets: path ``p`` has the edges ``edges[path_offsets[p]:path_offsets[p + 1]]``.
+        edges: numbers counted from 0 in the example, in path order.
+    """
+
+    offsets: IntArray
+    begin: FloatArray
+    path_offsets: IntArray
+    edges: IntArray
 
 
 class Lattice(Structure):
@@ -279,6 +295,18 @@ class Lattice(Structure):
         """The number of paths of the example that has most, but no more than MOST_RANKS."""
         most = float(self.log_outputs().max(initial=0.0))
         return MOST_RANKS if most >= math.log(MOST_RANKS) else round(math.exp(most))
+
+    def envelopes(self, scores: FloatArray, slopes: FloatArray) -> PathRuns:
+        """The best paths for scores that move along the line ``scores + gamma slopes``, gamma from -inf to inf.
+
+        The envelope of each node is that of the lines that its incoming edges bring (Macherey et al. 2008).
+        """
+        first, moved = vector(scores, self.n_parts, "scores"), vector(slopes, self.n_parts, "slopes")
+        status = np.empty(self.n_examples, dtype=np.int8)
+        found = PathRuns(*self._batch.envelopes(first, moved, status, _threads.current()))
+        if status.any():
+            raise ValueError(f"example {int(np.argmax(status != 0))}: scores or slopes are NaN or infinite")
+        return found
 
     def marginals(self, potentials: FloatArray) -> Points:
         """The probability that a path of ``p(path) ~ exp(sum of its potentials)`` takes each edge (forward-backward).

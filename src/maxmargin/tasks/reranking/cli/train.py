@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,17 +14,20 @@ from maxmargin.tasks.reranking.cli.options import (
     Encoding,
     Features,
     Format,
+    LatticeFiles,
     ListSize,
     NBest,
     References,
     Segments,
     Sources,
+    one_input,
 )
 
 
 def train(
-    nbest: NBest,
     out: ModelOut,
+    nbest: NBest = None,
+    lattices: LatticeFiles = None,
     references: References = None,
     features: Features = None,
     method: Annotated[
@@ -55,6 +58,12 @@ def train(
     negative: Annotated[
         list[str] | None, typer.Option("--negative", metavar="NAME...", help="Dense features with weights <= 0.")
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights", metavar="FILE", help="With --lattices, the decoder's weights: JSON, names to numbers."
+        ),
+    ] = None,
     folds: Annotated[
         int, typer.Option("--folds", min=0, help="Folds of held-out lists, which choose settings; 0 for none.")
     ] = 5,
@@ -69,14 +78,19 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Tune the weights of features of hypotheses, and say what they gain on held-out lists."""
-    inputs = [nbest, *(features or []), *(references or []), segments, sources]
+    inputs = [nbest, *(lattices or []), *(features or []), *(references or []), segments, sources, weights]
     writable(out, keep=inputs)
     with errors_as_lines():
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
-        from maxmargin.tasks.reranking.files import Reading, read_judged
+        from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices, read_weights
+        from maxmargin.tasks.reranking.lattice_training import train_on_lattices
         from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
 
         once(inputs)
+        of_lists = {"features": features, "segments": segments, "sources": sources, "list_size": list_size}
+        one_input(nbest, lattices, **of_lists, ngrams=ngrams, phrases=phrases)
+        if nbest is not None and weights is not None:
+            raise ValueError("--weights is for lattices: lists tell the decoder's weights by their order; leave it out")
         settings = RerankerSettings(
             method=method,
             C=numbers("--C", C),
@@ -90,16 +104,15 @@ def train(
             verbose=True,
         )
         reading = Reading(form, list_size, encoding)
-        judged = read_judged(
-            reading,
-            nbest,
-            metric=metric,
-            features=features or [],
-            references=references or [],
-            sources=sources,
-            segments=segments,
-        )
-        model = uninterrupted(train_reranker(judged, settings))
+        gold: dict[str, Any] = {"metric": metric, "references": references or []}
+        if nbest is not None:
+            more: dict[str, Any] = {"features": features or [], "sources": sources, "segments": segments}
+            model = train_reranker(read_judged(reading, nbest, **gold, **more), settings)
+        else:
+            decoder = None if weights is None else read_weights(weights)
+            found, metrics = read_judged_lattices(lattices or [], reading, **gold)
+            model = train_on_lattices(found, metrics, settings, weights=decoder)
+        uninterrupted(model)
         model.metadata["reading"] = vars(reading)
         model.save(out)
     assert model.report is not None
