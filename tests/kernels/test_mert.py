@@ -22,7 +22,9 @@ def prepared(lists, directions=None, threads=1):
 
 
 def best_of_lists(scores, offsets):
-    return np.array([first + np.argmax(scores[first:last]) for first, last in zip(offsets[:-1], offsets[1:], strict=True)])
+    return np.array(
+        [first + np.argmax(scores[first:last]) for first, last in zip(offsets[:-1], offsets[1:], strict=True)]
+    )
 
 
 @given(
@@ -50,7 +52,9 @@ def test_a_search_finds_the_best_of_all_intervals(seed, formula, whole, signed, 
         assert by_python == pytest.approx((gamma, value, here), rel=1e-6, abs=1e-9)
 
 
-@given(seed=st.integers(0, 10**6), size=st.integers(1, 80), kind=st.sampled_from(["free", "whole", "parallel", "chain"]))
+@given(
+    seed=st.integers(0, 10**6), size=st.integers(1, 80), kind=st.sampled_from(["free", "whole", "parallel", "chain"])
+)
 def test_envelopes_have_the_highest_line_everywhere(seed, size, kind):
     rng = np.random.default_rng(seed)
     offsets = offsets_of([size, 1, size])
@@ -69,7 +73,9 @@ def test_envelopes_have_the_highest_line_everywhere(seed, size, kind):
         assert (np.diff(begin[own]) > 0).all()
         assert (np.diff(slopes[line[own]]) > 0).all()
     for gamma in np.concatenate([rng.uniform(-4, 4, size=50), [-1e6, 1e6]]):
-        chosen = [line[ends[i] : ends[i + 1]][np.searchsorted(begin[ends[i] : ends[i + 1]], gamma) - 1] for i in range(3)]
+        chosen = [
+            line[ends[i] : ends[i + 1]][np.searchsorted(begin[ends[i] : ends[i + 1]], gamma) - 1] for i in range(3)
+        ]
         values = scores + gamma * slopes
         best = best_of_lists(values, offsets)
         np.testing.assert_allclose(values[chosen], values[best], rtol=1e-9, atol=1e-9)

@@ -74,7 +74,9 @@ def made_lists(
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, most + 1, size=n)
     owner = np.repeat(np.arange(n), sizes)
-    rows = rng.integers(-2, 3, size=(len(owner), d)).astype(np.float64) if whole else rng.standard_normal((len(owner), d))
+    rows = (
+        rng.integers(-2, 3, size=(len(owner), d)).astype(np.float64) if whole else rng.standard_normal((len(owner), d))
+    )
     statistics = random_statistics(rng, owner, formula)
     if learnable:
         statistics[:, 0] += learnable * (rows @ np.linspace(-1, 1, d)) * np.sqrt(len(owner) / n)
