@@ -8,6 +8,7 @@ void bind_cliques(nb::module_& module);
 void bind_cut(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_hull(nb::module_& module);
+void bind_lattice(nb::module_& module);
 void bind_linear(nb::module_& module);
 void bind_linear_master(nb::module_& module);
 void bind_matching(nb::module_& module);
@@ -30,6 +31,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_cut(module);
     maxmargin::bind_graph(module);
     maxmargin::bind_hull(module);
+    maxmargin::bind_lattice(module);
     maxmargin::bind_linear(module);
     maxmargin::bind_linear_master(module);
     maxmargin::bind_matching(module);

@@ -29,6 +29,8 @@ def hull() -> object:
 
 
 OFFSETS = np.array([[0, 8]])
+SENTENCES = np.array([1, 2, 3], dtype=np.int32), np.array([0, 2, 3])
+LISTS = np.array([0, 2]), np.array([0, 2])
 CALLS = {
     "chain_argmax": (_kernels.chain_argmax, (*CHAIN._layout, np.ones(8), *outputs(8), 1)),
     "chain_marginals": (_kernels.chain_marginals, (*CHAIN._layout, False, np.ones(8), *outputs(8), np.zeros(4), 1)),
@@ -95,6 +97,12 @@ CALLS = {
     "supported_pairs": (_kernels.PairSet(2, 2).add_rows, (*PATTERN, np.arange(2), np.arange(2))),
     "supported_pairs_count": (_kernels.PairSet(2, 2).count, (np.zeros(2, int),)),
     "supported_pairs_write": (_kernels.PairSet(2, 2).write, (np.zeros(2, dtype=np.int32),)),
+    "bleu_statistics": (task_kernels.bleu_statistics, (*SENTENCES, *SENTENCES, *LISTS, 4, np.zeros((2, 10)), 1)),
+    "chrf_statistics": (
+        task_kernels.chrf_statistics,
+        (*SENTENCES, *SENTENCES, *SENTENCES, *SENTENCES, *LISTS, 6, 2, 2.0, np.zeros((2, 24)), 1),
+    ),
+    "error_statistics": (task_kernels.error_statistics, (*SENTENCES, *SENTENCES, *LISTS, np.zeros((2, 2)), 1)),
     "token_count": (task_kernels.token_count, (np.zeros(2, dtype=np.uint8), 0)),
     "token_scan": (
         task_kernels.token_scan,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.reranking import best_on_line, made_lists
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.metrics.base import Formula
 from maxmargin.tasks.reranking.tuning.ascent import ListLines, search
-from oracles.reranking import best_on_line, made_lists
 
 
 def prepared(lists, directions=None, threads=1):
@@ -22,9 +24,7 @@ def prepared(lists, directions=None, threads=1):
 
 
 def best_of_lists(scores, offsets):
-    return np.array(
-        [first + np.argmax(scores[first:last]) for first, last in zip(offsets[:-1], offsets[1:], strict=True)]
-    )
+    return np.array([first + np.argmax(scores[first:last]) for first, last in itertools.pairwise(offsets)])
 
 
 @given(
@@ -119,7 +119,7 @@ def test_changes_that_nearly_agree_are_sorted():
     weights = np.array([1.0, 0.0])
     found = prepared(lists).search(weights, lists.signs, 1, 0)
     assert found == pytest.approx(search(ListLines(lists), weights, np.eye(2)[1], lists.signs, 0), rel=1e-12)
-    assert found[1] == pytest.approx(lists.corpus_quality(lists.choose(weights + [0.0, found[0]])))
+    assert found[1] == pytest.approx(lists.corpus_quality(lists.choose(weights + found[0] * np.eye(2)[1])))
 
 
 def test_intervals():

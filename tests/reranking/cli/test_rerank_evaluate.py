@@ -9,7 +9,7 @@ import pytest
 import sacrebleu.metrics as sacrebleu
 from commands import failed, run
 
-from maxmargin.tasks.common.text import read_lines
+from maxmargin.tasks.reranking.io.inputs import read_lines
 
 REFERENCE = "The cat sat.\nA dog barked loudly at night.\n\nIt rains.\n"
 OTHER = "The cat was sitting.\nA dog barked.\n\nIt is raining.\n"
@@ -98,7 +98,7 @@ def test_files_of_all_kinds(saved):
             ("--hypotheses", "good", "--references", "short"),
             "good has 4 lines and short has 3; give files with one",
         ),
-        (("--hypotheses", "good", "--references", "gold", "short"), "gold has 4 lines and short has 3; give files"),
+        (("--hypotheses", "good", "--references", "gold", "short"), "gold has 4 lines and short has 3; line N of each"),
         (("--hypotheses", "good", "--against", "short", "--references", "gold"), "short has 3 lines and gold has 4"),
         (
             ("--hypotheses", "latin", "--references", "gold"),
@@ -111,7 +111,7 @@ def test_files_of_all_kinds(saved):
             "another one",
         ),
         (("--hypotheses", "good", "--references", "gold", "--encoding", "x"), "--encoding x is not known; give one"),
-        (("--hypotheses", "empty", "--references", "empty"), "empty: no lines, so there is nothing to evaluate"),
+        (("--hypotheses", "empty", "--references", "empty"), "empty: no references; give a line per input"),
         (("--hypotheses", "nul", "--references", "nul"), "nul, line 1: a NUL byte"),
         (("--hypotheses", "none", "--references", "gold"), "none: No such file or directory"),
         (("--hypotheses", "-", "--references", "-"), "standard input (-) can be read only once"),

@@ -1,15 +1,12 @@
 // Slack rescaling on forests and junction trees: argmax_y (costs'y + constant) (margin + scores'y), exactly.
 //
 // Forests with costs in units (Hamming loss) are left to tree/slack_units.hpp. The rest is max-product in which a
-// message entry is not one score but a *front*: the pairs (loss, score) of labeled subtrees of
-// which none is at least as good as another in both. At a positive maximum both factors are positive, and the product
-// grows in each, so nothing else can win. Fronts are sorted (loss falls, score rises); their union is a merge, and
+// message entry is not one score but a front of labeled subtrees (base/fronts.hpp); their union is a merge, and
 // subtrees are joined by sums of every pair of entries. With Hamming loss a front has at most one entry per number of
 // errors, so a cluster with s nodes below costs up to s times its entries.
 //
-// Other costs may give fronts of any length. A front of more than `limit` entries is thinned: neighbors are joined
-// into one entry with the larger loss and the larger score of the two. The value found is then an upper bound, the
-// output is feasible, and the status INEXACT.
+// Other costs may give fronts of any length. Where one was thinned the value found is an upper bound, the output is
+// feasible, and the status INEXACT.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/fronts.hpp"
 #include "maxmargin/tree/max_product.hpp"
 #include "maxmargin/tree/slack_units.hpp"
 
@@ -102,7 +100,7 @@ class SlackSearch {
         if (choice.chosen() < 0) return Status::absent;
         trace(choice.chosen(), scratch.labels.data());
         value = choice.product;
-        return thinned_ ? Status::inexact : Status::ok;
+        return merge_.thinned ? Status::inexact : Status::ok;
     }
 
     // A labeled subtree. From a message: `node` takes label `one` and goes on as entry `two`. Else the sum of entries
@@ -116,18 +114,16 @@ class SlackSearch {
         std::int64_t begin, end;  // entries of the arena
     };
 
-    std::vector<Entry> arena_, result_, other_, spare_;
+    std::vector<Entry> arena_;
+    FrontMerge<Entry> merge_;
     std::vector<Front> messages_, own_, roots_;
     std::vector<double> cost_;  // of node parts, cliques of one node included
     std::vector<std::int64_t> stack_;
-    std::int64_t limit_ = 0;
-    double near_ = 0.0;                       // losses that differ by less are the same sum, rounded in another order
-    bool thinned_ = false, on_nodes_ = true;  // on_nodes_: nothing but nodes has costs
+    bool on_nodes_ = true;  // nothing but nodes has costs
     UnitTables units_;
 
     // False if a cost is not finite.
     bool prepare(const Plan& plan, std::int64_t i, const Scores& costs) {
-        constexpr std::int64_t room = std::int64_t{1} << 20, fewest = 64, most = 4096;
         const std::int64_t n_parts = plan.node_parts[i + 1] - plan.node_parts[i];
         cost_.assign(costs.nodes, costs.nodes + n_parts);
         each_single(plan, i, [&](std::int64_t v, std::int64_t table) {
@@ -141,12 +137,10 @@ class SlackSearch {
             on_tables += std::fabs(costs.cliques[j]);
         on_nodes_ = on_tables == 0.0;
         size += on_tables;
-        near_ = 1e-15 * size;
-        limit_ = std::clamp(room / std::max<std::int64_t>(plan.n_messages[i] + n_parts, 1), fewest, most);
+        merge_.begin(FrontMerge<Entry>::limit_for(plan.n_messages[i] + n_parts), 1e-15 * size);
         arena_.clear();
         roots_.clear();
         messages_.assign(static_cast<std::size_t>(plan.n_messages[i]), {0, 0});
-        thinned_ = false;
         return std::isfinite(size);
     }
 
@@ -157,63 +151,20 @@ class SlackSearch {
 
     Front kept() {
         const auto begin = static_cast<std::int64_t>(arena_.size());
-        arena_.insert(arena_.end(), result_.begin(), result_.end());
+        arena_.insert(arena_.end(), merge_.front.begin(), merge_.front.end());
         return {begin, static_cast<std::int64_t>(arena_.size())};
-    }
-
-    // result_ becomes the front of result_ and other_.
-    void merge() {
-        if (result_.empty()) {
-            std::swap(result_, other_);
-            return thin();
-        }
-        spare_.clear();
-        double head = 0.0;
-        auto a = result_.cbegin(), b = other_.cbegin();
-        while (a != result_.cend() || b != other_.cend()) {
-            const bool from_a =
-                b == other_.cend() ||
-                (a != result_.cend() && (a->loss > b->loss || (a->loss == b->loss && a->score >= b->score)));
-            const Entry& next = from_a ? *a++ : *b++;
-            if (spare_.empty()) {
-                head = next.loss;
-                spare_.push_back(next);
-            } else if (next.score > spare_.back().score) {
-                if (next.loss >= head - near_) {
-                    spare_.back() = next;
-                } else {
-                    head = next.loss;
-                    spare_.push_back(next);
-                }
-            }
-        }
-        std::swap(result_, spare_);
-        thin();
-    }
-
-    void thin() {
-        while (static_cast<std::int64_t>(result_.size()) > limit_) {
-            thinned_ = true;
-            std::size_t kept = 0;
-            for (std::size_t j = 0; j < result_.size(); j += 2, ++kept) {
-                Entry entry = result_[j];
-                if (j + 1 < result_.size()) entry.score = result_[j + 1].score;
-                result_[kept] = entry;
-            }
-            result_.resize(kept);
-        }
     }
 
     // The front of all sums of an entry of one and an entry of two.
     Front joined(const Front& one, const Front& two) {
         const bool swap = one.end - one.begin > two.end - two.begin;
         const Front &few = swap ? two : one, &many = swap ? one : two;
-        result_.clear();
+        merge_.front.clear();
         for (std::int64_t p = few.begin; p < few.end; ++p) {
-            other_.clear();
+            merge_.other.clear();
             for (std::int64_t q = many.begin; q < many.end; ++q)
-                other_.push_back({arena_[p].loss + arena_[q].loss, arena_[p].score + arena_[q].score, p, q, -1});
-            merge();
+                merge_.other.push_back({arena_[p].loss + arena_[q].loss, arena_[p].score + arena_[q].score, p, q, -1});
+            merge_.merge();
         }
         return kept();
     }
@@ -262,7 +213,7 @@ class SlackSearch {
             }
         }
         const std::vector<Front>& fronts = wide ? wider_ : own_;
-        result_.clear();
+        merge_.front.clear();
         for (std::int64_t x = 0; x < plan.labels[v]; ++x) {
             double loss = 0.0, score = 0.0;
             for (std::int64_t t = plan.terms[v]; t < plan.terms[v + 1]; ++t) {
@@ -274,10 +225,10 @@ class SlackSearch {
                 score += table_of<const double>(term, scores, nullptr)[at];
             }
             if (score == NEG_INF) continue;
-            other_.clear();
+            merge_.other.clear();
             for (std::int64_t at = fronts[x].begin; at < fronts[x].end; ++at)
-                other_.push_back({arena_[at].loss + loss, arena_[at].score + score, x, at, node});
-            merge();
+                merge_.other.push_back({arena_[at].loss + loss, arena_[at].score + score, x, at, node});
+            merge_.merge();
         }
         return kept();
     }

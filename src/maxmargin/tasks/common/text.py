@@ -100,11 +100,6 @@ def lines_of(data: bytes) -> list[bytes]:
     return lines
 
 
-def read_lines(path: AnyPath, encoding: str | None = None) -> list[str]:
-    """Return the lines of a file as strings, without line ends; ``encoding`` as for :func:`read_text`."""
-    return [line.decode("utf-8") for line in lines_of(read_text(path, encoding))]
-
-
 def words_of(line: bytes | str) -> list[str]:
     """Split a line of :func:`read_text`, or a string, at ASCII white space only."""
     # Unlike files, strings may hold lone surrogates and NUL; str.split would also split at other white space.
