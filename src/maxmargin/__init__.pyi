@@ -21,11 +21,14 @@ from .encoders import Bipartite as Bipartite
 from .encoders import FeatureSequence as FeatureSequence
 from .encoders import Graph as Graph
 from .encoders import Program as Program
+from .encoders import WordLattice as WordLattice
+from .encoders import words_of as words_of
 from .estimators import AssociativeSVM as AssociativeSVM
 from .estimators import CandidatesSVM as CandidatesSVM
 from .estimators import ChainSVM as ChainSVM
 from .estimators import CutSVM as CutSVM
 from .estimators import GraphSVM as GraphSVM
+from .estimators import LatticeSVM as LatticeSVM
 from .estimators import MatchingSVM as MatchingSVM
 from .estimators import ProgramSVM as ProgramSVM
 from .estimators import StructuredSVM as StructuredSVM

@@ -18,7 +18,8 @@ from maxmargin._version import __version__
 from maxmargin.encoders.base import Batch, Encoder, encoder_of_kind
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.parts import PartsEncoder
-from maxmargin.structures.base import FloatArray, IntArray, Labeling, PointStatus, Structure
+from maxmargin.structures.base import FloatArray, IntArray, Labeling, Points, PointStatus, Structure
+from maxmargin.structures.lattice import Lattice
 from maxmargin.structures.networks.network import Network
 
 if TYPE_CHECKING:
@@ -135,11 +136,20 @@ class Model:
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
+        return self._k_best(X, k, lambda structure, scores, k: structure.k_best(scores, k))
+
+    def k_best_words(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
+        """The ``k`` best sequences of words of each lattice, each by its best path, with their scores, best first."""
+        return self._k_best(X, k, _best_words)
+
+    def _k_best(
+        self, X: Sequence[Any], k: int, best: Callable[[Structure, FloatArray, int], list[Points]]
+    ) -> list[list[tuple[Any, float]]]:
         k = _checks.integer("k", k, least=1)
         lists: list[list[tuple[Any, float]]] = []
         with _threads.threads(self.n_jobs):
             for examples, piece in self.encoder.transform(X).pieces():
-                ranks = piece.structure.k_best(self._scores(piece), k)
+                ranks = best(piece.structure, self._scores(piece), k)
                 _check_finite(ranks[0].status, examples)
                 found: list[list[tuple[Any, float]]] = [[] for _ in examples]
                 for points in ranks:
@@ -261,6 +271,12 @@ class Model:
             **self.calibration,
             **{f"trained_{key}": value for key, value in self.metadata.items()},
         }
+
+
+def _best_words(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
+    if not isinstance(structure, Lattice):
+        raise ValueError(f"k_best_words is for lattices, not for {structure.called}; use k_best")
+    return structure.k_best_words(scores, k)
 
 
 def _check_finite(status: npt.NDArray[np.int8], examples: IntArray) -> None:

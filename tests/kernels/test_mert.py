@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.reranking import best_on_line, made_lists
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.metrics.base import Formula
 from maxmargin.tasks.reranking.tuning.ascent import ListLines, search
-from oracles.reranking import best_on_line, made_lists
 
 
 def prepared(lists, directions=None, threads=1):
@@ -22,7 +24,7 @@ def prepared(lists, directions=None, threads=1):
 
 
 def best_of_lists(scores, offsets):
-    return np.array([first + np.argmax(scores[first:last]) for first, last in zip(offsets[:-1], offsets[1:], strict=True)])
+    return np.array([first + np.argmax(scores[first:last]) for first, last in itertools.pairwise(offsets)])
 
 
 @given(
@@ -50,7 +52,9 @@ def test_a_search_finds_the_best_of_all_intervals(seed, formula, whole, signed, 
         assert by_python == pytest.approx((gamma, value, here), rel=1e-6, abs=1e-9)
 
 
-@given(seed=st.integers(0, 10**6), size=st.integers(1, 80), kind=st.sampled_from(["free", "whole", "parallel", "chain"]))
+@given(
+    seed=st.integers(0, 10**6), size=st.integers(1, 80), kind=st.sampled_from(["free", "whole", "parallel", "chain"])
+)
 def test_envelopes_have_the_highest_line_everywhere(seed, size, kind):
     rng = np.random.default_rng(seed)
     offsets = offsets_of([size, 1, size])
@@ -69,7 +73,9 @@ def test_envelopes_have_the_highest_line_everywhere(seed, size, kind):
         assert (np.diff(begin[own]) > 0).all()
         assert (np.diff(slopes[line[own]]) > 0).all()
     for gamma in np.concatenate([rng.uniform(-4, 4, size=50), [-1e6, 1e6]]):
-        chosen = [line[ends[i] : ends[i + 1]][np.searchsorted(begin[ends[i] : ends[i + 1]], gamma) - 1] for i in range(3)]
+        chosen = [
+            line[ends[i] : ends[i + 1]][np.searchsorted(begin[ends[i] : ends[i + 1]], gamma) - 1] for i in range(3)
+        ]
         values = scores + gamma * slopes
         best = best_of_lists(values, offsets)
         np.testing.assert_allclose(values[chosen], values[best], rtol=1e-9, atol=1e-9)
@@ -113,7 +119,7 @@ def test_changes_that_nearly_agree_are_sorted():
     weights = np.array([1.0, 0.0])
     found = prepared(lists).search(weights, lists.signs, 1, 0)
     assert found == pytest.approx(search(ListLines(lists), weights, np.eye(2)[1], lists.signs, 0), rel=1e-12)
-    assert found[1] == pytest.approx(lists.corpus_quality(lists.choose(weights + [0.0, found[0]])))
+    assert found[1] == pytest.approx(lists.corpus_quality(lists.choose(weights + found[0] * np.eye(2)[1])))
 
 
 def test_intervals():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,9 @@ def made_lists(
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, most + 1, size=n)
     owner = np.repeat(np.arange(n), sizes)
-    rows = rng.integers(-2, 3, size=(len(owner), d)).astype(np.float64) if whole else rng.standard_normal((len(owner), d))
+    rows = (
+        rng.integers(-2, 3, size=(len(owner), d)).astype(np.float64) if whole else rng.standard_normal((len(owner), d))
+    )
     statistics = random_statistics(rng, owner, formula)
     if learnable:
         statistics[:, 0] += learnable * (rows @ np.linspace(-1, 1, d)) * np.sqrt(len(owner) / n)
@@ -86,7 +88,7 @@ def made_lists(
 def crossings(scores: Any, slopes: Any, offsets: Any) -> list[float]:
     """All values of gamma at which two lines of one list cross."""
     found = []
-    for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+    for first, last in pairwise(offsets):
         for i, j in combinations(range(first, last), 2):
             if slopes[i] != slopes[j]:
                 found.append((scores[i] - scores[j]) / (slopes[j] - slopes[i]))
@@ -94,7 +96,7 @@ def crossings(scores: Any, slopes: Any, offsets: Any) -> list[float]:
 
 
 def best_on_line(lists: TuningLists, weights: Any, direction: Any) -> float:
-    """The best corpus quality along a line that keeps all signs, over the middles of all intervals between crossings."""
+    """The best corpus quality along a line within the signs, over the middles of all intervals between crossings."""
     low, high = -np.inf, np.inf
     for weight, slope, sign in zip(weights, direction, lists.signs, strict=True):
         if sign * slope > 0:
@@ -106,7 +108,7 @@ def best_on_line(lists: TuningLists, weights: Any, direction: Any) -> float:
     ends = [low if np.isfinite(low) else min(inside, default=0.0) - 1.0]
     ends += [*inside, high if np.isfinite(high) else max(inside, default=0.0) + 1.0]
     best = -np.inf
-    for left, right in zip(ends[:-1], ends[1:], strict=True):
+    for left, right in pairwise(ends):
         if right - left <= 1e-9 * max(1.0, abs(left), abs(right)) and len(ends) > 2:
             continue
         gamma = 0.5 * (left + right)

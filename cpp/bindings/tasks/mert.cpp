@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "maxmargin/base/envelope.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "owned.hpp"
 
@@ -13,7 +14,6 @@ namespace maxmargin {
 namespace {
 
 using reranking::AscentSettings;
-using reranking::Envelope;
 using reranking::Formula;
 using reranking::GammaRange;
 using reranking::Interval;
@@ -82,12 +82,13 @@ nb::tuple envelopes(const In<std::int64_t>& offsets, const In<double>& scores, c
     std::vector<std::int64_t> line, ends(static_cast<std::size_t>(n) + 1, 0);
     {
         const NoGil release;
-        std::vector<std::vector<reranking::Segment>> found(static_cast<std::size_t>(n));
+        std::vector<std::vector<Segment>> found(static_cast<std::size_t>(n));
         std::vector<Envelope> work(static_cast<std::size_t>(std::max(threads, 1)));
         const int lanes = simd::lanes_in_use();
         parallel_each(n, 16, threads, [&](int thread, std::int64_t i) {
-            found[i] =
-                work[thread](scores.data() + bounds[i], slopes.data() + bounds[i], bounds[i + 1] - bounds[i], lanes);
+            const double *a = scores.data() + bounds[i], *b = slopes.data() + bounds[i];
+            const std::int64_t size = bounds[i + 1] - bounds[i];
+            found[i] = work[thread](a, b, size, extremes(b, size), lanes);
         });
         for (std::int64_t i = 0; i < n; ++i) {
             for (const auto& segment : found[i]) {

@@ -6,6 +6,7 @@ from maxmargin.estimators.candidates import CandidatesSVM as CandidatesSVM
 from maxmargin.estimators.chain import ChainSVM as ChainSVM
 from maxmargin.estimators.cut import CutSVM as CutSVM
 from maxmargin.estimators.graph import GraphSVM as GraphSVM
+from maxmargin.estimators.lattice import LatticeSVM as LatticeSVM
 from maxmargin.estimators.matching import MatchingSVM as MatchingSVM
 from maxmargin.estimators.program import ProgramSVM as ProgramSVM
 from maxmargin.estimators.tree import TreeSVM as TreeSVM

@@ -1,12 +1,12 @@
 """Lattices: a path from the start to the end of a directed acyclic graph, scored on its edges.
 
-Example ``i`` is a directed acyclic graph; its parts are its edges, and ``z_e = 1`` says that the path takes edge ``e``::
+Example ``i`` is a directed acyclic graph; its parts are its edges, and ``z_e = 1`` says that the path has edge ``e``::
 
     Z_i = {z >= 0,  what flows into a node flows out of it, but for one unit from the start to the end}
 
-The constraint matrix is totally unimodular, so the vertices of ``Z_i`` are exactly the paths. Two nodes may have several
-edges between them; edges and nodes that lie on no path are allowed and never taken. Word lattices of speech recognition
-and translation are lattices, and so are confusion networks (:meth:`Lattice.confusion_network`).
+The constraint matrix is totally unimodular, so the vertices of ``Z_i`` are exactly the paths. Two nodes may have
+several edges between them; edges and nodes that lie on no path are allowed and never taken. Word lattices of speech
+recognition and translation are lattices, and so are confusion networks (:meth:`Lattice.confusion_network`).
 
 The nodes are sorted once. Cost per example, with ``E`` edges on paths: argmax ``E`` additions and maxima; ``marginals``
 ``E`` exponentials; ``k_best`` one argmax and then at most one step of a heap for each node of a path and rank, found on
@@ -19,10 +19,10 @@ node, with Hamming loss at most ``E`` times the edges of a path.
 
     z_e = max(0, point_e - x_tail + x_head)
 
-by a semismooth Newton method (Qi and Sun 1993), whose systems are Laplacians of the edges with ``z_e > 0``, factorized in
-topological order. It stops when no node loses or gains more than ``tol / (1000 nodes)``, or rounding if that is larger;
-flows are then divided at each node by their shares, which makes ``z`` feasible to rounding. Typical are four to ten
-steps cold and two to six warm, for lattices of 50 to 4,000 edges.
+by a semismooth Newton method (Qi and Sun 1993), whose systems are Laplacians of the edges with ``z_e > 0``, factorized
+in topological order. It stops when no node loses or gains more than ``tol / (1000 nodes)``, or rounding if that is
+larger; flows are then divided at each node by their shares, which makes ``z`` feasible to rounding. Typical are four to
+ten steps cold and two to six warm, for lattices of 50 to 4,000 edges.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,22 @@ MOST_RANKS = (1 << 31) - 1
 """``k_best`` counts ranks up to this."""
 
 
+class PathRuns(NamedTuple):
+    """The best paths of a batch along a line of scores, each from some gamma on to the next one of its example.
+
+    Attributes:
+        offsets: example ``i`` has the paths ``offsets[i]:offsets[i + 1]``, at least one.
+        begin: where each path begins to be best, rising within an example; the first at -inf.
+        path_offsets: path ``p`` has the edges ``edges[path_offsets[p]:path_offsets[p + 1]]``.
+        edges: numbers counted from 0 in the example, in path order.
+    """
+
+    offsets: IntArray
+    begin: FloatArray
+    path_offsets: IntArray
+    edges: IntArray
+
+
 class Lattice(Structure):
     """A packed batch of directed acyclic graphs with one block, ``edges``.
 
@@ -56,14 +72,16 @@ class Lattice(Structure):
         edge_offsets: ``(n_examples + 1,)``, where the edges of each example begin.
         start: where the paths begin: one node per example, or one number for all.
         end: where they end; None for the last node of each example.
+        words: the number of each edge's word, >= 0, or -1 for an edge without one, shape ``(n_parts,)``; equal numbers
+            are equal words, and only :meth:`k_best_words` reads them. None if there are no words.
 
-    An output is the path's edges, counted from 0 inside the example, in the order in which the path takes them; if start
-    and end are the same node the only path is empty. A score of ``-inf`` forbids an edge; an example with every path
-    forbidden has value ``-inf`` and status ABSENT. Among paths of equal score the argmax takes the one with the lowest
-    edge into the end, then into the node before it, and so on.
+    An output is the path's edges, counted from 0 inside the example, in the order in which the path takes them; if
+    start and end are the same node the only path is empty. A score of ``-inf`` forbids an edge; an example with every
+    path forbidden has value ``-inf`` and status ABSENT. Among paths of equal score the argmax takes the one with the
+    lowest edge into the end, then into the node before it, and so on.
 
     Attributes:
-        n_nodes, edges: as given.
+        n_nodes, edges, words: as given.
         start, end: of each example, shape ``(n_examples,)``.
     """
 
@@ -80,6 +98,8 @@ class Lattice(Structure):
         edge_offsets: npt.ArrayLike,
         start: npt.ArrayLike = 0,
         end: npt.ArrayLike | None = None,
+        *,
+        words: npt.ArrayLike | None = None,
     ) -> None:
         self.n_nodes, self.edges, offsets = edge_lists(n_nodes, edges, edge_offsets)
         if (self.n_nodes < 1).any():
@@ -88,6 +108,9 @@ class Lattice(Structure):
         self._check_edges()
         self.start = self._nodes_of_examples(start, "start")
         self.end = self._nodes_of_examples(self.n_nodes - 1 if end is None else end, "end")
+        self.words = None if words is None else integers(words, "words")
+        if self.words is not None and (self.words.shape != (self.n_parts,) or (self.words < -1).any()):
+            raise ValueError(f"words must be {self.n_parts} numbers, one per edge, each >= 0 or -1 for no word")
         example, fault = self._batch.fault()
         if fault:
             path = f"from node {int(self.start[example])} to node {int(self.end[example])}"
@@ -143,7 +166,9 @@ class Lattice(Structure):
         return nodes
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n_examples} examples, {int(self.n_nodes.sum())} nodes, {self.n_parts} edges)"
+        return (
+            f"{type(self).__name__}({self.n_examples} examples, {int(self.n_nodes.sum())} nodes, {self.n_parts} edges)"
+        )
 
     @cached_property
     def _example(self) -> IntArray:
@@ -246,23 +271,17 @@ class Lattice(Structure):
         self._batch.k_best(ranks, vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
         return generic.ranked(*outputs)
 
-    def k_best_words(self, scores: FloatArray, words: npt.ArrayLike, k: int) -> list[Points]:
-        """The ``k`` best word sequences of every example, each by its best path, exactly; as :meth:`k_best` otherwise.
-
-        Args:
-            scores: packed, shape ``(n_parts,)``.
-            words: the number of each edge's word, -1 for an edge without one, shape ``(n_parts,)``; equal numbers are
-                equal words.
-            k: how many sequences.
+    def k_best_words(self, scores: FloatArray, k: int) -> list[Points]:
+        """The ``k`` best sequences of words of every example, each by its best path, exactly; else as :meth:`k_best`.
 
         Sequences whose scores differ by rounding alone may come in any order.
         """
-        numbers = integers(words, "words")
-        if numbers.shape != (self.n_parts,) or (numbers < -1).any():
-            raise ValueError(f"words must be {self.n_parts} numbers, one per edge, each >= 0 or -1 for no word")
+        if self.words is None:
+            raise ValueError("the lattices have no words; build them with words, or use k_best")
         ranks = self._ranks(k)
         outputs = self._buffers(ranks)
-        self._batch.k_best_words(ranks, vector(scores, self.n_parts, "scores"), numbers, *outputs, _threads.current())
+        scores = vector(scores, self.n_parts, "scores")
+        self._batch.k_best_words(ranks, scores, self.words, *outputs, _threads.current())
         return generic.ranked(*outputs)
 
     def _ranks(self, k: int) -> int:
@@ -276,6 +295,18 @@ class Lattice(Structure):
         """The number of paths of the example that has most, but no more than MOST_RANKS."""
         most = float(self.log_outputs().max(initial=0.0))
         return MOST_RANKS if most >= math.log(MOST_RANKS) else round(math.exp(most))
+
+    def envelopes(self, scores: FloatArray, slopes: FloatArray) -> PathRuns:
+        """The best paths for scores that move along the line ``scores + gamma slopes``, gamma from -inf to inf.
+
+        The envelope of each node is that of the lines that its incoming edges bring (Macherey et al. 2008).
+        """
+        first, moved = vector(scores, self.n_parts, "scores"), vector(slopes, self.n_parts, "slopes")
+        status = np.empty(self.n_examples, dtype=np.int8)
+        found = PathRuns(*self._batch.envelopes(first, moved, status, _threads.current()))
+        if status.any():
+            raise ValueError(f"example {int(np.argmax(status != 0))}: scores or slopes are NaN or infinite")
+        return found
 
     def marginals(self, potentials: FloatArray) -> Points:
         """The probability that a path of ``p(path) ~ exp(sum of its potentials)`` takes each edge (forward-backward).
@@ -337,5 +368,6 @@ class Lattice(Structure):
         other = type(self).__new__(type(self))
         other.n_nodes, other.start, other.end = self.n_nodes[chosen], self.start[chosen], self.end[chosen]
         other.edges = np.ascontiguousarray(self.edges[self.parts_of(chosen)])
+        other.words = None if self.words is None else self.words[self.parts_of(chosen)]
         other.blocks = (Block("edges", offsets_of(self.sizes[chosen])),)
         return other

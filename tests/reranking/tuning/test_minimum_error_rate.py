@@ -98,7 +98,9 @@ def test_of_hypotheses_with_equal_features_the_first_counts():
 
 def test_bad_input_is_refused():
     wide = made_lists(0, d=3)
-    wide = replace(wide, rows=sp.csr_array((len(wide.rows), MOST_FEATURES + 1)), signs=np.zeros(MOST_FEATURES + 1, np.int8))
+    wide = replace(
+        wide, rows=sp.csr_array((len(wide.rows), MOST_FEATURES + 1)), signs=np.zeros(MOST_FEATURES + 1, np.int8)
+    )
     with pytest.raises(ValueError, match="got 1,001; use max-margin, mira or pro"):
         Mert().tune(wide)
     lists = made_lists(0)

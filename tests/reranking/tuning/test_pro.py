@@ -100,6 +100,13 @@ def test_lists_without_pairs_give_zero_weights(sparse):
 def test_candidates_and_bad_settings():
     assert [method.describe() for method in Pro().candidates()] == [{"C": C} for C in STRENGTHS]
     assert [method.describe() for method in Pro(C=2.0).candidates()] == [{"C": 2.0}]
-    for settings in ({"C": -1.0}, {"samples": 0}, {"keep": 0}, {"min_difference": -0.1}, {"weighted": 1}, {"max_iter": 0}):
+    for settings in (
+        {"C": -1.0},
+        {"samples": 0},
+        {"keep": 0},
+        {"min_difference": -0.1},
+        {"weighted": 1},
+        {"max_iter": 0},
+    ):
         with pytest.raises(ValueError, match=next(iter(settings))):
             Pro(**settings)

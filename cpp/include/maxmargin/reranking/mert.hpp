@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "maxmargin/base/envelope.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/simd.hpp"
-#include "maxmargin/reranking/envelope.hpp"
 #include "maxmargin/reranking/line_search.hpp"
 #include "maxmargin/reranking/quality.hpp"
 
@@ -62,9 +62,16 @@ class MertLists {
             for (std::int64_t j = 0; j < n_random_; ++j)
                 combine(direction(d_ + j), slopes_.data() + (d_ + j) * n_, begin, end);
         });
+        extremes_.resize(static_cast<std::size_t>(pool_size() * n_lists()));
+        parallel_each(n_lists(), 16, threads, [&](int, std::int64_t i) {
+            for (std::int64_t j = 0; j < pool_size(); ++j)
+                extremes_[j * n_lists() + i] =
+                    extremes(slopes_.data() + j * n_ + offsets_[i], offsets_[i + 1] - offsets_[i]);
+        });
     }
 
     std::int64_t n_features() const { return d_; }
+    std::int64_t n_lists() const { return static_cast<std::int64_t>(offsets_.size()) - 1; }
 
     // From the weights to a local optimum of the pool. Every direction is searched in turn, until none of them gains.
     Ascent ascend(double* weights, const std::int8_t* signs, const AscentSettings& settings) const {
@@ -173,12 +180,13 @@ class MertLists {
 
     Interval search(std::int64_t j, const GammaRange& range, std::int64_t window, Work& work) const {
         const double* slopes = slopes_.data() + j * n_;
+        const Extremes* ends = extremes_.data() + j * n_lists();
         constexpr double start = -std::numeric_limits<double>::infinity();
         const std::int64_t k = quality_.n_statistics;
         // Statistics are asked for as soon as the hypotheses are known and read some lists later, so that no list waits
         // for memory.
         constexpr std::size_t ahead = 16;
-        std::size_t ends[ahead] = {}, done = 0;
+        std::size_t asked[ahead] = {}, done = 0;
         auto& runs = work.runs;
         runs.clear();
         work.sweep.clear();
@@ -200,13 +208,13 @@ class MertLists {
         for (std::size_t i = 0; i + 1 < offsets_.size(); ++i) {
             const std::int64_t begin = offsets_[i];
             const auto& segments =
-                work.envelope(work.scores.data() + begin, slopes + begin, offsets_[i + 1] - begin, work.lanes);
+                work.envelope(work.scores.data() + begin, slopes + begin, offsets_[i + 1] - begin, ends[i], work.lanes);
             std::size_t t = 0;
             while (t + 1 < segments.size() && segments[t + 1].from <= range.low) ++t;
             add(start, begin + segments[t].line);
             for (++t; t < segments.size() && segments[t].from < range.high; ++t)
                 add(segments[t].from, begin + segments[t].line);
-            read_to(std::exchange(ends[i % ahead], runs.size()));
+            read_to(std::exchange(asked[i % ahead], runs.size()));
         }
         read_to(runs.size());
         return work.sweep.best(range, window);
@@ -223,6 +231,7 @@ class MertLists {
     Quality quality_;
     std::vector<std::int64_t> offsets_, kept_;
     std::vector<double> directions_, slopes_, statistics_;
+    std::vector<Extremes> extremes_;  // of the slopes of each direction in each list
 };
 
 }  // namespace maxmargin::reranking

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
+
+from maxmargin.structures._arrays import integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,3 +109,18 @@ class WordLattice:
     words: Any = None
     start: int = 0
     end: int | None = None
+
+    @classmethod
+    def confusion_network(cls, features: Any, n_alternatives: npt.ArrayLike, words: Any = None) -> Self:
+        """Slots one after the other, of each of which one alternative is chosen.
+
+        Args:
+            features: one row per alternative, slot after slot.
+            n_alternatives: of each slot, shape ``(n_slots,)``; a path takes one edge per slot.
+            words: of each alternative, None for none.
+        """
+        sizes = integers(n_alternatives, "n_alternatives").reshape(-1)
+        if (sizes < 1).any():
+            raise ValueError(f"slot {int(np.argmin(sizes))} has {int(sizes.min())} alternatives; every slot needs one")
+        slot = np.repeat(np.arange(len(sizes)), sizes)
+        return cls(features, np.stack([slot, slot + 1], axis=1), words, 0, len(sizes))

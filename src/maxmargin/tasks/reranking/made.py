@@ -1,8 +1,8 @@
 """Lists and lattices of a made-up language, for examples, tests and the demo: nothing has to be downloaded.
 
 Sentences come from a chain of words, and a noisy channel hides each word among words that sound like it. Hypotheses say
-what may have been said: some have a wrong word, lack a short one or have one too many. Features are the logarithms of two
-models and the length. The weights of the decoder that ordered the lists are not the best ones, as they never are.
+what may have been said: some have a wrong word, lack a short one or have one too many. Features are the log scores of
+two models and the length. The weights of the decoder that ordered the lists are not the best ones, as they never are.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Language:
 @cache
 def _language() -> _Language:
     rng = np.random.default_rng(2009)
-    onsets, codas = "b d f g k l m n p r s t v z sh tr st pl".split(), ["", "n", "l", "r", "s", "m", "nd", "st"]
+    onsets, codas = [*"bdfgklmnprstvz", "sh", "tr", "st", "pl"], ["", "n", "l", "r", "s", "m", "nd", "st"]
     vowels = np.array(["a", "e", "i", "o", "u"])
     words: list[str] = []
     seen: set[str] = set()

@@ -18,8 +18,11 @@ from maxmargin.model import Metric as Score
 from maxmargin.model import Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.weights import strongest_weights
+from maxmargin.tasks.reranking.encoder.lattices import EdgeRows
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.io.forms import as_lists
+from maxmargin.tasks.reranking.io.lattices import Lattices
+from maxmargin.tasks.reranking.io.lists import NBestLists
 from maxmargin.tasks.reranking.report import Report
 
 
@@ -95,6 +98,12 @@ class RerankerModel(Model):
             return float(np.average([one[at] for one, at in zip(gains, chosen, strict=True)], weights=weight))
 
         return score
+
+    def best_of_lattices(self, lattices: Lattices, k: int = 1) -> NBestLists:
+        """Return the ``k`` best different texts of each lattice, best first, with their features and total scores."""
+        with _threads.threads(self.n_jobs):
+            edges = EdgeRows.of(lattices, self.encoder)
+            return edges.best_lists(self.weights / self.encoder.scale, _checks.integer("k", k, least=1))
 
     @property
     def dense_weights(self) -> dict[str, float]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.common import resampling
-from maxmargin.tasks.common.resampling import Comparison, Interval
+from maxmargin.tasks.common.resampling import Interval
 from maxmargin.tasks.common.tables import numbers_table
 from maxmargin.tasks.reranking.metrics.base import Metric
+from maxmargin.tasks.reranking.metrics.resampling import ScoreComparison, compare_scores, score, score_interval
+from maxmargin.tasks.reranking.tuning.base import Method
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,8 +30,7 @@ class HeldOut:
         reranked: of the reranker's choices.
         oracle: of the hypothesis of each list that is best by itself.
         interval: bootstrap interval of ``reranked``.
-        comparison: paired bootstrap comparison of both, ``reranked - first``.
-        lower_is_better: whether the metric is an error rate.
+        comparison: ``reranked - first``, with its interval and significance.
     """
 
     metric: str
@@ -39,8 +39,7 @@ class HeldOut:
     reranked: float
     oracle: float
     interval: Interval
-    comparison: Comparison
-    lower_is_better: bool
+    comparison: ScoreComparison
 
     @classmethod
     def of(
@@ -56,37 +55,25 @@ class HeldOut:
     ) -> HeldOut:
         """Compare statistics of the chosen hypotheses, each of shape ``(n_lists, metric.n_statistics)``."""
 
-        def read(sums: FloatArray) -> Any:
-            return metric.shown(metric.quality(sums))  # type: ignore[arg-type]
-
         return cls(
             metric=metric.name,
             tuned=tuned,
-            first=float(read(first.sum(axis=0))),
-            reranked=float(read(reranked.sum(axis=0))),
-            oracle=float(read(oracle.sum(axis=0))),
-            interval=resampling.interval(reranked, read, level=level, seed=seed),
-            comparison=resampling.compare(first, reranked, read, level=level, seed=seed),
-            lower_is_better=metric.lower_is_better,
+            first=score(metric, first),
+            reranked=score(metric, reranked),
+            oracle=score(metric, oracle),
+            interval=score_interval(metric, reranked, level=level, seed=seed),
+            comparison=compare_scores(metric, first, reranked, level=level, seed=seed),
         )
-
-    @property
-    def gain(self) -> float:
-        """How much better the reranker is, in the units of the metric."""
-        return self.comparison.difference * (-1.0 if self.lower_is_better else 1.0)
-
-    @property
-    def significant(self) -> bool:
-        """Whether the difference is unlikely to be chance, at the level of the intervals."""
-        return self.comparison.p_value < 1.0 - self.comparison.level
 
     @property
     def verdict(self) -> str:
         """One plain sentence."""
-        size = f"{self.metric} {self.comparison.difference:+.2f}, p = {self.comparison.p_value:.3f}"
-        if not self.significant:
+        size = f"{self.metric} {self.comparison.difference:+.2f}, p = {self.comparison.p_value:.4f}"
+        if not self.comparison.significant:
             return f"no significant gain over the first hypothesis of each list ({size})"
-        return f"significantly {'better' if self.gain > 0 else 'worse'} than the first hypothesis of each list ({size})"
+        better = (self.comparison.difference < 0.0) == self.comparison.lower_is_better
+        word = "better" if better else "worse"
+        return f"significantly {word} than the first hypothesis of each list ({size})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -97,10 +84,10 @@ class HeldOut:
             "reranked": self.reranked,
             "oracle": self.oracle,
             "interval": [self.interval.low, self.interval.high],
-            **{
-                f"difference_{key}" if key == "interval" else key: value
-                for key, value in self.comparison.as_dict().items()
-            },
+            "difference": self.comparison.difference,
+            "difference_interval": [self.comparison.low, self.comparison.high],
+            "p_value": self.comparison.p_value,
+            "significant": self.comparison.significant,
             "verdict": self.verdict,
         }
 
@@ -110,17 +97,15 @@ class Report:
     """How the settings of a reranker were chosen, and what it gains.
 
     Attributes:
-        method: name of the method.
+        variant: the method with the settings taken.
         tried: settings with their quality on held-out lists, as users read it; one entry if there was no choice.
-        chosen: the settings taken.
         folds: number of folds; 0 if dev lists were used.
         held_out: the metric tuned, then others; empty if nothing was held out.
         details: what the method says of its last run.
     """
 
-    method: str
+    variant: Method
     tried: tuple[tuple[dict[str, Any], float], ...]
-    chosen: dict[str, Any]
     folds: int
     held_out: tuple[HeldOut, ...]
     details: dict[str, Any]
@@ -128,8 +113,8 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
-            "method": self.method,
-            **self.chosen,
+            "method": self.variant.name,
+            **self.variant.describe(),
             "tried": [{**settings, "score": score} for settings, score in self.tried],
             "folds": self.folds,
             "held_out": [one.as_dict() for one in self.held_out],
@@ -147,10 +132,10 @@ def report_tables(report: Report) -> Iterator[Table]:
 
 def _tried_table(report: Report) -> Table:
     names = list(report.tried[0][0])
-    table = numbers_table(f"{report.method}: held-out {report.held_out[0].metric}", *names, "score")
-    for settings, score in report.tried:
-        mark = "chosen" if settings == report.chosen else ""
-        table.add_row(mark, *(f"{settings[name]:g}" for name in names), f"{score:.2f}")
+    table = numbers_table(f"{report.variant.name}: held-out {report.held_out[0].metric}", *names, "score")
+    for settings, shown in report.tried:
+        mark = "chosen" if settings == report.variant.describe() else ""
+        table.add_row(mark, *(f"{settings[name]:g}" for name in names), f"{shown:.2f}")
     return table
 
 

@@ -168,7 +168,9 @@ def train_reranker(
         fitted,
         {"lists": len(judged), "hypotheses": judged.lists.n_hypotheses, **report.as_dict(), **_certificate(tuned)},
         settings.n_jobs,
-        training=None if tuned.solution is None else Training(tuned.solution, float(report.chosen.get("C", np.nan))),
+        training=None
+        if tuned.solution is None
+        else Training(tuned.solution, float(report.variant.describe().get("C", np.nan))),
         report=report,
     )
 
@@ -214,8 +216,7 @@ def _selected(
     """
     if not parts:
         best = len(variants) // 2
-        described = variants[best].describe()
-        return best, Report(variants[0].name, (), described, 0, (), {})
+        return best, Report(variants[best], (), 0, (), {})
     metric = parts[0][1].metrics[0]
     sums = np.array(
         [[test.statistics[0][rows].sum(axis=0) for rows in own] for (_, test), own in zip(parts, chosen, strict=True)]
@@ -242,8 +243,7 @@ def _selected(
             )
         )
     tried = tuple((one.describe(), float(metric.shown(q))) for one, q in zip(variants, quality, strict=True))
-    described = variants[best].describe()
-    return best, Report(variants[0].name, tried, described, 0 if from_dev else len(parts), tuple(held_out), {})
+    return best, Report(variants[best], tried, 0 if from_dev else len(parts), tuple(held_out), {})
 
 
 def _certificate(tuned: Tuned) -> dict[str, Any]:

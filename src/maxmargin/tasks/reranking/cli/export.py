@@ -45,7 +45,7 @@ def export(
             return
         if others and sparse is None:
             raise ValueError(
-                f"{len(others)} sparse features have weights, which Moses keeps in a file of its own; give --sparse FILE"
+                f"{len(others)} sparse features have weights, which Moses keeps in another file; give --sparse FILE"
             )
         with open_output(out) as stream:
             stream.write(moses_section(dense, sparse).encode())

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, count_of, name_of, problem, read_text
+from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, count_of, name_of, problem, read_text
+from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.features import read_columns
 from maxmargin.tasks.reranking.io.inputs import check_count, quoted, read_lines, read_references

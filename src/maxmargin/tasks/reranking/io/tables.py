@@ -21,9 +21,9 @@ ID, TEXT, TOTAL, SCORE = "id", "text", "total", "score"
 
 
 def is_header(line: bytes) -> bool:
-    """Whether a line names columns: one is the text, and no cell is a number."""
-    cells = line.rstrip(b"\r").split(b"\t")
-    return len(cells) > 1 and TEXT.encode() in cells and not any(map(_is_number, cells))
+    """Whether a line names columns: one is the text, and the line is not the word "text" with its scores."""
+    first, *others = line.rstrip(b"\r").split(b"\t")
+    return TEXT.encode() in others or (first == TEXT.encode() and bool(others) and not all(map(_is_number, others)))
 
 
 def _is_number(cell: bytes) -> bool:

@@ -51,14 +51,14 @@ def sized(weights: FloatArray, lists: TuningLists) -> FloatArray:
         return float(structure.first_largest(loss + np.exp(power) / unit * lead)[1].sum())
 
     power = minimize_scalar(hinge, bounds=(np.log(1e-4), np.log(1e4)), method="bounded").x
-    return weights * (np.exp(power) / unit)
+    return weights * float(np.exp(power) / unit)
 
 
 def _of_totals(dense: FloatArray, offsets: IntArray, totals: FloatArray) -> FloatArray | None:
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     first = offsets[:-1][owner]
     rows, target = dense - dense[first], totals - totals[first]
-    weights: FloatArray = np.linalg.lstsq(rows, target, rcond=None)[0]
+    weights = np.asarray(np.linalg.lstsq(rows, target, rcond=None)[0], dtype=np.float64)
     rest, whole = np.square(target - rows @ weights).sum(), np.square(target).sum()
     return weights if whole > 0.0 and rest <= (1.0 - EXPLAINED) * whole else None
 

@@ -1,7 +1,7 @@
 """Minimum error rate training: weights of the best corpus quality, by exact searches along lines.
 
-Along a line ``w + gamma d`` the score of a hypothesis is linear in gamma, so the best hypothesis of a list changes at the
-corners of the upper envelope of its lines only. Sorted over all lists, these cut the line into intervals of constant
+Along a line ``w + gamma d`` the score of a hypothesis is linear in gamma, so the best hypothesis of a list changes only
+at the corners of the upper envelope of its lines. Sorted over all lists, these cut the line into intervals of constant
 corpus quality, whatever the metric (Och, "Minimum error rate training in statistical machine translation", 2003).
 """
 
@@ -19,6 +19,7 @@ from maxmargin.structures.base import FloatArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.tuning.ascent import Lines, ListLines, ascend
 from maxmargin.tasks.reranking.tuning.base import Method, Tuned, TuningLists
+from maxmargin.tasks.reranking.tuning.lattices import LatticeLines, TuningLattices
 
 MOST_FEATURES = 1000
 """More weights are refused: searches along single coordinates would not get far, and would fit noise."""
@@ -70,6 +71,15 @@ class Mert(Method):
         else:
             ends, quality, searches = self._ascend_compiled(lists, starts, directions)
         return self._best(lines, starts[0], ends, quality, searches)
+
+    def tune_lattices(self, lattices: TuningLattices, *, start: FloatArray | None = None, seed: int = 0) -> Tuned:
+        """Return the best weights found for the paths of lattices (Macherey et al. 2008); as :meth:`tune` otherwise.
+
+        The envelope of all paths is found without enumerating them; statistics are computed for those on it alone.
+        """
+        lines = LatticeLines(lattices)
+        starts, directions = self._drawn(lattices.n_features, lattices.signs, start, seed)
+        return self._best(lines, starts[0], *self._ascend(lines, starts, directions, lattices.signs))
 
     def _drawn(
         self, d: int, signs: npt.NDArray[np.int8], start: FloatArray | None, seed: int

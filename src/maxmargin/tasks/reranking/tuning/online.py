@@ -89,8 +89,9 @@ class _OnlineMethod(Method):
         """Update the sums by one pass; returns the number of changes."""
         metric = lists.metric
         C, decay = self._step()
-        dense = rows.dense
-        arrays = (rows.starts, rows.columns, rows.values) if dense is None else (_NO_INDEX, _NO_INDEX, dense)
+        arrays: tuple[Any, Any, FloatArray] = (_NO_INDEX, _NO_INDEX, np.zeros(0) if rows.dense is None else rows.dense)
+        if rows.dense is None:
+            arrays = rows.starts, rows.columns, rows.values
         return int(
             _kernels.online_list_pass(
                 *arrays,
@@ -119,8 +120,8 @@ class _OnlineMethod(Method):
 class KBestMira(_OnlineMethod):
     """K-best MIRA (Cherry and Foster, "Batch tuning strategies for statistical machine translation", 2012).
 
-    For each list, *hope* has the largest score plus gain and *fear* the largest score minus gain; the weights move as
-    little as makes hope lead fear by their difference of gains, and by at most ``C`` times their difference of features.
+    For each list, *hope* has the largest score plus gain and *fear* the largest score minus gain. The weights move as
+    little as makes hope lead fear by their difference of gains, and at most ``C`` times their difference of features.
 
     The gain of a hypothesis is the quality of a background corpus with it added, times the number of sentences in
     that corpus, so that it counts as it does in the corpus: a short output is no gain if the corpus is short already.

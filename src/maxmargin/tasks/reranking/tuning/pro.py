@@ -101,7 +101,7 @@ class Pro(Method):
             np.clip(begin, low, high),
             jac=True,
             method="L-BFGS-B",
-            bounds=optimize.Bounds(low, high),
+            bounds=optimize.Bounds(low, high) if signs.any() else None,
             options={"maxiter": self.max_iter, "ftol": 1e-12, "gtol": 1e-8},
         )
         if not np.isfinite(found.x).all() or not np.isfinite(found.fun):

@@ -55,7 +55,6 @@ class Arcs:
 
     def lattice(self, path: AnyPath) -> WordLattice:
         """Return the lattice; FileError if a node does not exist, there is a cycle, or no path to the end."""
-        tail, head = self.edges[:, 0], self.edges[:, 1]
         if not len(self.edges):
             raise problem(path, self.line, "a lattice without edges; give at least one path from start to end")
         outside = ((self.edges < 0) | (self.edges >= self.n_nodes)).any(axis=1)
@@ -68,22 +67,30 @@ class Arcs:
             if not 0 <= node < self.n_nodes:
                 message = f"the {what} is node {node}, and there are {self.n_nodes} nodes, from 0; correct its number"
                 raise problem(path, self.line, message)
-        shape = (self.n_nodes, self.n_nodes)
-        graph = sp.csr_array((np.ones(len(tail)), (tail, head)), shape=shape)
-        if not (tail < head).all():
-            _, part = connected_components(graph, directed=True, connection="strong")
-            turning = part[tail] == part[head]  # also of an edge from a node to itself
-            if turning.any():
-                at = int(np.argmax(turning))
-                message = (
-                    f"the edge from node {tail[at]} to node {head[at]} is on a cycle; remove it, as no path may end"
-                )
-                raise problem(path, int(self.lines[at]), message)
+        refuse_cycles(path, self.edges, self.lines, self.n_nodes)
+        graph = _graph(self.edges, self.n_nodes)
         reached = breadth_first_order(graph, self.start, return_predecessors=False)
         if self.end not in reached:
             message = f"no path from node {self.start}, the start, to node {self.end}, the end; correct start or end"
             raise problem(path, self.line, message)
         return WordLattice(self.values, self.edges, list(self.words), self.start, self.end)
+
+
+def _graph(edges: IntArray, n_nodes: int) -> sp.csr_array:
+    return sp.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_nodes, n_nodes))
+
+
+def refuse_cycles(path: AnyPath, edges: IntArray, lines: IntArray, n_nodes: int) -> None:
+    """FileError naming the line of the first edge that is on a cycle."""
+    tail, head = edges[:, 0], edges[:, 1]
+    if (tail < head).all():
+        return
+    _, part = connected_components(_graph(edges, n_nodes), directed=True, connection="strong")
+    turning = part[tail] == part[head]  # also of an edge from a node to itself
+    if turning.any():
+        at = int(np.argmax(turning))
+        message = f"the edge from node {tail[at]} to node {head[at]} is on a cycle; remove it, as paths must end"
+        raise problem(path, int(lines[at]), message)
 
 
 def feature_table(

@@ -14,7 +14,7 @@ import numpy as np
 
 from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.inputs import quoted
-from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs, feature_table, word_of
+from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs, feature_table, refuse_cycles, word_of
 
 _FIELD = re.compile(r"""([A-Za-z][A-Za-z0-9_.]*)=("(?:[^"\\]|\\.)*"(?=\s|$)|'(?:[^'\\]|\\.)*'(?=\s|$)|\S*)(?:\s+|$)""")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
@@ -120,6 +120,7 @@ def _arcs(
     # Nodes are numbered as they come; errors that follow name them by their place.
     place = {node: at for at, node in enumerate(sorted(nodes))}
     pairs = np.array([(place[a], place[b]) for a, b in ends], dtype=np.int64).reshape(-1, 2)
+    refuse_cycles(path, pairs, lines, len(nodes))
     labels = [fields.get("W", nodes[head]) for (_, fields), (_, head) in zip(edges, ends, strict=True)]
     words = [None if label is None else word_of(label) for label in labels]
     names = list(dict.fromkeys(name for _, fields in edges for name in fields if name not in _NOT_FEATURES))

@@ -1,0 +1,117 @@
+"""Lattices as graphs with rows of features on their edges, and the lists of their best paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from maxmargin.encoders.lattice import LatticeEncoder
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray, PointStatus
+from maxmargin.structures.lattice import Lattice
+from maxmargin.tasks.reranking.encoder.reranking import LENGTH, RerankingEncoder
+from maxmargin.tasks.reranking.io.lattices import Lattices
+from maxmargin.tasks.reranking.io.lists import NBestLists
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeRows:
+    """Lattices whose paths have the dense features of an encoder, or without one their own.
+
+    Attributes:
+        lattices: the lattices.
+        names: the features.
+        values: those of the edges in the units of the lattices, shape ``(n_edges, len(names))``; a path has their sums.
+    """
+
+    lattices: Lattices
+    names: tuple[str, ...]
+    values: FloatArray
+
+    @classmethod
+    def of(cls, lattices: Lattices, encoder: RerankingEncoder) -> EdgeRows:
+        """Return the features that an encoder asks for: those that it knows, or before it knows any, all there are."""
+        if encoder.ngrams or encoder.phrases:
+            raise ValueError("n-grams and phrase pairs are features of lists, not of lattices; leave them out")
+        if encoder.normalize == "list":
+            raise ValueError('features of lattices cannot be normalized within lists; use normalize="spread"')
+        words = [word for one in lattices.lattices for word in one.words or ()]
+        own = np.concatenate([np.asarray(one.features, dtype=np.float64) for one in lattices.lattices])
+        columns = dict(zip(lattices.names, own.T, strict=True))
+        if encoder.length and LENGTH not in columns:
+            columns[LENGTH] = np.array([0.0 if word is None else len(str(word).split()) for word in words])
+        names = encoder.names or tuple(columns)
+        missing = [name for name in names if name not in columns]
+        if missing:
+            raise ValueError(
+                f"the lattices lack the feature {missing[0]!r} that the model was trained with; they have "
+                f"{', '.join(columns) or 'none'}"
+            )
+        return cls(lattices, names, np.stack([columns[name] for name in names], axis=1))
+
+    @cached_property
+    def structure(self) -> Lattice:
+        """The graphs, with words."""
+        batch = LatticeEncoder(n_features=len(self.lattices.names)).transform(self.lattices.lattices)
+        assert isinstance(batch.structure, Lattice)
+        return batch.structure
+
+    @cached_property
+    def words(self) -> list[str | None]:
+        """The words of all edges."""
+        return [None if word is None else str(word) for one in self.lattices.lattices for word in one.words or ()]
+
+    def best_lists(self, weights: FloatArray, k: int) -> NBestLists:
+        """Return the ``k`` best different texts of each lattice, best first, with the features of their best paths.
+
+        ``weights`` are in the units of :attr:`values`; totals are the scores.
+        """
+        structure, offsets = self.structure, self.structure.blocks[0].offsets
+        found: list[list[tuple[str, FloatArray]]] = [[] for _ in range(structure.n_examples)]
+        for points in structure.k_best_words(self.values @ weights, k):
+            if (points.status == PointStatus.NONFINITE).any():
+                index = int(np.argmax(points.status == PointStatus.NONFINITE))
+                raise ValueError(
+                    f"example {index}: its scores are not finite, as its features are too large; scale them"
+                )
+            for i, path in enumerate(structure.decode(points.z)):
+                if points.status[i] != PointStatus.ABSENT:
+                    edges = offsets[i] + path
+                    text = " ".join(word for edge in edges.tolist() if (word := self.words[edge]))
+                    found[i].append((text, self.values[edges].sum(axis=0)))
+        values = np.array([row for own in found for _, row in own])
+        return NBestLists(
+            texts=[text for own in found for text, _ in own],
+            offsets=offsets_of([len(own) for own in found]),
+            names=self.names,
+            values=values,
+            ids=self.lattices.ids,
+            references=self.lattices.references,
+            totals=values @ weights,
+        )
+
+
+def merged(first: NBestLists, second: NBestLists) -> NBestLists:
+    """Return lists of the same inputs joined: each list of the first, then the texts of the second that it lacks.
+
+    Totals are dropped, as both may come from other weights.
+    """
+    rows: list[tuple[str, FloatArray]] = []
+    sizes = []
+    for i in range(len(first)):
+        known: dict[str, FloatArray] = {}
+        for lists in (first, second):
+            for at in range(int(lists.offsets[i]), int(lists.offsets[i + 1])):
+                known.setdefault(lists.texts[at], lists.values[at])
+        rows += known.items()
+        sizes.append(len(known))
+    return NBestLists(
+        texts=[text for text, _ in rows],
+        offsets=offsets_of(sizes),
+        names=first.names,
+        values=np.array([row for _, row in rows]),
+        ids=first.ids,
+        references=first.references,
+    )

@@ -1,0 +1,1 @@
+"""Its folder is on the path of the tests below it, which import ``lists``."""
