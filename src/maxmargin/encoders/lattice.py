@@ -19,7 +19,6 @@ from maxmargin.structures.base import IntArray
 from maxmargin.structures.lattice import Lattice
 from maxmargin.structures.sparse import SparsePoint
 
-
 _MOST_NODES = 1 << 30
 
 
