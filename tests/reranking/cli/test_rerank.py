@@ -52,7 +52,11 @@ def test_train_says_what_is_gained(files: Path, tmp_path: Path) -> None:
     assert "chrF2 (not tuned)" in text
     assert text.splitlines()[-1].endswith(")")
     assert "the first hypothesis of each list (BLEU " in text
-    found = json.loads(run(*TRAIN, *given(files), "--method", "mert", "--json", "--out", str(tmp_path / "model")))
+    options = "--norm", "l1", "--levels", "2", "--C", "10", "--out", str(tmp_path / "model")
+    run(*TRAIN, *given(files), "--method", "lp7", *options)
+    found = json.loads(
+        run(*TRAIN, *given(files), "--method", "mert", "--restarts", "2", "--json", "--out", str(tmp_path / "model"))
+    )
     assert found["trained_method"] == "mert"
     assert found["trained_held_out"][0]["metric"] == "BLEU"
     assert mm.load(tmp_path / "model").describe() == {name: one for name, one in found.items() if name != "model"}
@@ -172,6 +176,7 @@ def test_export(files: Path, tmp_path: Path) -> None:
     [
         (["--method", "mart"], "no method is called 'mart'"),
         (["--metric", "blue"], "neither a file nor one of bleu"),
+        (["--method", "pro", "--norm", "l1"], "pro has no setting norm"),
         (["--C", "x"], "--C x: give a number"),
         (["--normalize", "unit"], "normalize must be one of"),
         (["--positive", "x"], "no dense feature is called 'x'"),
