@@ -71,7 +71,9 @@ class EdgeRows:
         structure, offsets = self.structure, self.structure.blocks[0].offsets
         word, silent = self.words.__getitem__, np.array([not one for one in self.words], dtype=bool)
         found: list[list[tuple[str, FloatArray]]] = [[] for _ in range(structure.n_examples)]
-        for points in structure.k_best_words(self.values @ weights, k):
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.values @ weights
+        for points in structure.k_best_words(scores, k):
             if (points.status == PointStatus.NONFINITE).any():
                 index = int(np.argmax(points.status == PointStatus.NONFINITE))
                 raise ValueError(
