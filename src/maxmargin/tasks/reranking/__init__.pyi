@@ -1,3 +1,8 @@
+from .encoder.reranking import RerankingEncoder as RerankingEncoder
+from .estimator import Reranker as Reranker
+from .files import Reading as Reading
+from .files import best_hypotheses as best_hypotheses
+from .files import read_judged as read_judged
 from .io.files import FileError as FileError
 from .io.files import read_nbest as read_nbest
 from .io.inputs import read_references as read_references
@@ -8,6 +13,7 @@ from .io.lists import NBestLists as NBestLists
 from .io.write import ranked as ranked
 from .io.write import write_nbest as write_nbest
 from .io.write import write_texts as write_texts
+from .lattice_training import train_on_lattices as train_on_lattices
 from .made import made_lattices as made_lattices
 from .made import made_lists as made_lists
 from .made import made_transcripts as made_transcripts
@@ -25,3 +31,19 @@ from .metrics.resampling import compare_scores as compare_scores
 from .metrics.resampling import score as score
 from .metrics.resampling import score_interval as score_interval
 from .metrics.ter import Ter as Ter
+from .model import RerankerModel as RerankerModel
+from .report import HeldOut as HeldOut
+from .report import Report as Report
+from .training import Judged as Judged
+from .training import RerankerSettings as RerankerSettings
+from .training import train_reranker as train_reranker
+from .tuning.base import Method as Method
+from .tuning.base import Tuned as Tuned
+from .tuning.base import TuningLists as TuningLists
+from .tuning.max_margin import LinearProgram7 as LinearProgram7
+from .tuning.max_margin import LinearProgram8 as LinearProgram8
+from .tuning.max_margin import MaxMargin as MaxMargin
+from .tuning.mert import Mert as Mert
+from .tuning.online import KBestMira as KBestMira
+from .tuning.online import Perceptron as Perceptron
+from .tuning.pro import Pro as Pro
