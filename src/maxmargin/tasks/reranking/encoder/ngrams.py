@@ -93,7 +93,13 @@ class NgramFeatures:
         words = _kernels.StringTable.from_strings(state["words"], state["word_ends"])
         if not len(chosen) == len(prefixes) == len(last) or (len(last) and int(last.max()) >= len(words)):
             raise ValueError("its n-grams do not fit its words")
-        return cls(_checks.integer("order", state["order"], least=1), words, prefixes, last, np.where(chosen, np.cumsum(chosen) - 1, -1))
+        return cls(
+            _checks.integer("order", state["order"], least=1),
+            words,
+            prefixes,
+            last,
+            np.where(chosen, np.cumsum(chosen) - 1, -1),
+        )
 
     def __getstate__(self) -> State:
         return self.state()

@@ -31,7 +31,8 @@ from maxmargin.training import BestGood, Examples, Settings, train_examples
 
 QUALITIES = ("sentence", "corpus")
 MARGINS = ("cost", "one")
-NORMS = ("l2", "l1")
+STRENGTHS = {"l2": (0.01, 0.1, 1.0, 10.0, 100.0), "l1": (3.0, 10.0, 30.0, 100.0, 300.0)}
+"""Values of C that held-out lists choose from, by norm."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class MaxMargin(Method):
 
     Attributes:
         C: strength of the hinges beside the penalty; of several values held-out lists choose, and :meth:`tune` takes
-            the middle one. The 2009 paper's C is this one divided by the number of lists.
+            the middle one; None for :data:`STRENGTHS`. The 2009 paper's C is this one divided by the number of lists.
         norm: "l2", or "l1" for few weights that differ from zero.
         formulation: "gold" compares the best hypothesis with all others; with several good ones "nearest" (LP (7))
             compares each bad hypothesis with the good one that shares most n-grams with it, or, without texts, the
@@ -63,7 +64,7 @@ class MaxMargin(Method):
         max_seconds: time limit of a run.
     """
 
-    C: float | Sequence[float] = (0.001, 0.01, 0.1, 1.0, 10.0)
+    C: float | Sequence[float] | None = None
     norm: str = "l2"
     formulation: str = "gold"
     margin: str = "cost"
@@ -80,11 +81,11 @@ class MaxMargin(Method):
     name = "max-margin"
 
     def __post_init__(self) -> None:
+        _checks.one_of("norm", self.norm, tuple(STRENGTHS))
         if not self.grid:
             raise ValueError("C is empty; give at least one number")
         for C in self.grid:
             _checks.positive("C", C, hint="a larger C means less regularization")
-        _checks.one_of("norm", self.norm, NORMS)
         _checks.one_of("formulation", self.formulation, FORMULATIONS)
         _checks.one_of("margin", self.margin, MARGINS)
         _checks.one_of("quality", self.quality, QUALITIES)
@@ -100,7 +101,7 @@ class MaxMargin(Method):
     @property
     def grid(self) -> tuple[float, ...]:
         """The values of C."""
-        given: Any = self.C
+        given: Any = STRENGTHS[self.norm] if self.C is None else self.C
         return tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
 
     def candidates(self) -> Sequence[Method]:
@@ -191,7 +192,6 @@ class LinearProgram7(MaxMargin):
     The paper's own margin is ``margin="one"``, its weights are ``nonnegative=True``.
     """
 
-    C: float | Sequence[float] = (1.0, 3.0, 10.0, 30.0, 100.0)
     norm: str = "l1"
     formulation: str = "nearest"
 
@@ -205,7 +205,6 @@ class LinearProgram8(MaxMargin):
     The paper's own margin is ``margin="one"``, its weights are ``nonnegative=True``.
     """
 
-    C: float | Sequence[float] = (1.0, 3.0, 10.0, 30.0, 100.0)
     norm: str = "l1"
     formulation: str = "all"
 
