@@ -107,6 +107,39 @@ def test_references_of_more_than_a_thousand_tokens():
     assert statistics([([one], [gold])]) == expected([([one], [gold])]) == [[4, 1050]]
 
 
+def test_the_limit_of_shifts():
+    """A thousand shifts are too many, one fewer are not; shifts to the same place count once."""
+    exactly = "1311220011031023223122133", "2031023223122133013110011"
+    repeated = "11112000021002101100221", "00021011002211111020100"
+    lists = [([list(map(int, one))], [list(map(int, gold))]) for one, gold in (exactly, repeated)]
+    assert [edits for edits, _ in statistics(lists)] == [edits for edits, _ in expected(lists)] == [9, 5]
+
+
+@pytest.mark.parametrize("more", range(22, 29))
+def test_paths_at_the_border_of_the_beam(more):
+    """Where one side has so many tokens more, the best path of all leaves the beam or just does not."""
+    extra = list(range(1000, 1000 + more))
+    lists = []
+    for one, gold in (
+        ("73406657", "73406657"),
+        ("7240555737557", "7557240555737"),
+        ("77340126656715377165720253", "77340126656715377165720253"),
+    ):
+        tokens, other = list(map(int, one)), list(map(int, gold))
+        lists += [([tokens], [extra + other]), ([tokens], [other + extra]), ([extra + other], [tokens])]
+    assert statistics(lists) == expected(lists)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 50, 98, 99])
+@pytest.mark.parametrize("size", [100, 101, 102, 106])
+def test_wider_beams(place, size):
+    """Two tokens in a reference of more than fifty times as many, where each stands near the border of its row."""
+    gold = list(range(100, 100 + size))
+    gold[place], gold[-1 - place // 2] = 0, 1
+    lists = [([[0, 1], [1, 0], [0]], [gold])]
+    assert statistics(lists) == expected(lists)
+
+
 @pytest.mark.parametrize("sizes", [(1, 120), (2, 101), (2, 103), (3, 400), (120, 1), (200, 3), (7, 53), (49, 98)])
 def test_very_different_lengths(sizes):
     rng = np.random.default_rng(sum(sizes))

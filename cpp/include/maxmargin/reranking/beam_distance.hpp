@@ -21,7 +21,7 @@ namespace maxmargin::reranking {
 
 // A hypothesis edited into the reference.
 struct EditPath {
-    std::vector<std::int64_t> before;  // hypothesis tokens up to the edit of each reference token; before[0] = 0
+    std::vector<std::int64_t> before;  // hypothesis tokens used up by the edits that yield the first j reference tokens
     std::vector<std::int64_t> wrong, wrong_gold;  // tokens that are not kept, among the first i of each side
 };
 
@@ -125,7 +125,7 @@ class BeamDistance {
     Row row(std::int64_t i) {
         if (i == 0) return {0, columns(), table_.data()};
         const auto middle = static_cast<std::int64_t>(std::floor(static_cast<double>(i) * ratio_));
-        return {std::max<std::int64_t>(0, middle - beam_), i == n_ ? columns() : std::min(columns(), middle + beam_),
+        return {std::max<std::int64_t>(0, middle - beam_), std::min(columns(), middle + beam_),
                 table_.data() + columns() + (i - 1) * stride_};
     }
 

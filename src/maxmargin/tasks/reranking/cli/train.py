@@ -43,6 +43,22 @@ def train(
         str | None,
         numbers_option("--C", "Larger means less regularization. Of several, held-out lists choose.", "the method's"),
     ] = None,
+    norm: Annotated[
+        str | None, typer.Option("--norm", help="Of max-margin: l2, or l1 for few weights.", show_default="l2")
+    ] = None,
+    levels: Annotated[
+        int | None,
+        typer.Option(
+            "--levels", min=1, help="Good are the hypotheses with one of so many highest qualities of a list."
+        ),
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option("--within", min=0.0, help="Good are those at most so much worse than the best, in [0, 1]."),
+    ] = None,
+    restarts: Annotated[
+        int | None, typer.Option("--restarts", min=1, help="Starts of mert.", show_default="20")
+    ] = None,
     ngrams: Annotated[int, typer.Option("--ngrams", min=0, help="The longest word n-grams that are features.")] = 0,
     phrases: Annotated[bool, typer.Option("--phrases", help="Phrase pairs are features.")] = False,
     length: Annotated[bool, typer.Option("--length", help="The number of words is a feature.")] = False,
@@ -85,6 +101,7 @@ def train(
         from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices, read_weights
         from maxmargin.tasks.reranking.lattice_training import train_on_lattices
         from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
+        from maxmargin.tasks.reranking.tuning.methods import method_named
 
         once(inputs)
         of_lists = {"features": features, "segments": segments, "sources": sources, "list_size": list_size}
@@ -92,7 +109,7 @@ def train(
         if nbest is not None and weights is not None:
             raise ValueError("--weights is for lattices: lists tell the decoder's weights by their order; leave it out")
         settings = RerankerSettings(
-            method=method,
+            method=method_named(method, norm=norm, levels=levels, within=within, restarts=restarts),
             C=numbers("--C", C),
             encoder=RerankingEncoder(normalize, length, ngrams, phrases, min_lists),
             positive=positive or (),
@@ -119,8 +136,9 @@ def train(
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)
         return
-    from maxmargin.tasks.reranking.report import report_tables
+    from maxmargin.tasks.reranking.report import conclusions, report_tables
 
     for table in report_tables(model.report):
         console().print(table)
-    print(*(printable(one.verdict) for one in model.report.held_out[:1]), sep="\n")
+    for line in conclusions(model.report):
+        print(printable(line), flush=True)
