@@ -62,6 +62,25 @@ def cuts(n: int = 5, *, seed: int = 0):
     return X, y
 
 
+def lattices(n: int = 6, *, seed: int = 0, d: int = 3):
+    """Word lattices with words that are skipped, repeated or missing; edges of the right path score highest."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(3, 6, size=n):
+        pairs, right = [], []
+        for v in range(int(size)):
+            right.append(len(pairs) + int(rng.integers(2)))
+            pairs += [(v, v + 1)] * 2
+            if v + 2 <= size:
+                pairs.append((v, v + 2))
+        x = 0.6 * rng.standard_normal((len(pairs), d))
+        x[right, 0] += 1.0
+        words = [None if rng.random() < 0.2 else "abcd"[rng.integers(4)] for _ in pairs]
+        X.append(mm.WordLattice(x, np.array(pairs), words))
+        y.append(np.array(right))
+    return X, y
+
+
 def trees(
     n: int = 6, *, seed: int = 0, edges: bool = False, ring: bool = False, labels: tuple[Any, ...] = ("a", "b", "c")
 ):
@@ -168,10 +187,18 @@ def picks(n: int = 8, *, seed: int = 0):
 KINDS = {
     "chain": (mm.ChainSVM, chains),
     "cut": (mm.CutSVM, cuts),
+    "lattice": (mm.LatticeSVM, lattices),
     "matching": (mm.MatchingSVM, matchings),
     "tree": (mm.TreeSVM, trees),
 }
 """Estimator class and data of each built-in structure."""
+
+
+def variables_of(x: Any, output: Any) -> int:
+    """How many variables an example has: links, edges or nodes."""
+    if isinstance(x, mm.WordLattice):
+        return len(x.edges)
+    return int(x.shape[0] * x.shape[1]) if isinstance(x, np.ndarray) and x.ndim == 3 else len(output)
 
 
 def same(first: Any, second: Any) -> bool:

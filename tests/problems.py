@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from oracles.lattice import random_lattice
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
@@ -42,6 +43,7 @@ STRUCTURES = (
     "cut",
     "graph",
     "junction",
+    "lattice",
     "matching",
     "matching-capacity",
     "second-order",
@@ -57,7 +59,7 @@ REGIONS = {
     "ball and ridge": {"C": 1.0, "radius": 0.5},
     "L1 ball": {"l1": 1.0},
 }
-ENTROPIC = ("candidates", "chain", "chain-edges", "cliques", "second-order", "tree", "junction")
+ENTROPIC = ("candidates", "chain", "chain-edges", "cliques", "lattice", "second-order", "tree", "junction")
 """The structures with a sum-product kernel."""
 
 
@@ -81,6 +83,9 @@ def make(
         features: mm.features.Features = PartFeatures(
             rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets
         )
+    elif kind == "lattice":
+        structure = random_lattice(rng, n, nodes=6)
+        features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     elif kind.startswith("chain"):
         lengths, n_labels = rng.integers(1, 5, size=n), 3
         edge_features = rng.normal(size=(int(np.maximum(lengths - 1, 0).sum()), 2)) if kind == "chain-edges" else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from data import KINDS, PickOne, chains, cuts, graphs, matchings, picks, trees
+from data import KINDS, PickOne, chains, cuts, graphs, matchings, picks, trees, variables_of
 from sklearn.base import clone
 
 import maxmargin as mm
@@ -48,6 +48,8 @@ def features_of(kind, x):
     """The main features of one input, and how to put others in their place."""
     if isinstance(x, mm.Graph):
         return x.node_features, lambda new: replace(x, node_features=new)
+    if isinstance(x, mm.WordLattice):
+        return x.features, lambda new: replace(x, features=new)
     return x, lambda new: new
 
 
@@ -189,7 +191,7 @@ def test_sample_weights(fitted, kind, weight, message):
 @kinds
 def test_loss_weights(fitted, kind):
     model, X, y = fitted[kind]
-    counts = [x.shape[0] * x.shape[1] if kind == "matching" else len(z) for x, z in zip(X, y, strict=True)]
+    counts = [variables_of(*example) for example in zip(X, y, strict=True)]
     good = [np.ones(n) for n in counts]
     for bad in (np.ones(counts[BAD] + 1), -np.ones(counts[BAD]), np.full(counts[BAD], np.nan), 1.0, "a", None, [1j]):
         with pytest.raises(ValueError, match=rf"example {BAD}: loss_weight must be {counts[BAD]} finite numbers"):
@@ -534,6 +536,87 @@ def test_matchings_without_nodes(fitted, shape):
 def test_capacities(side, value):
     with pytest.raises(ValueError, match=f"{side} must be an integer >= 1"):
         mm.MatchingSVM(**{side: value}).fit(*matchings(3))
+
+
+# Lattices
+
+
+def test_gold_paths_that_are_none(fitted):
+    model, X, y = fitted["lattice"]
+    path = y[BAD]
+    for given, message in (
+        (path[::-1], "not a path from node 0 to node .* give the path's edges in order"),
+        (path[:-1], "not a path .* after the last entry"),
+        ([], "not a path"),
+        ([*path, path[-1]], "not a path"),
+        ([-1], "edge -1 is out of range"),
+        ([99], "edge 99 is out of range"),
+        (3, "y must be a path, a vector of edge numbers, or a list of several paths"),
+        (path.astype(float), "y must be a path"),
+        (path.astype(str), "y must be a path"),
+        (None, "y must be a path"),
+        ([path, [0.5]], "y must be a path"),
+        ([path, 3], "y must be a path"),
+        (np.zeros((0, 3), dtype=int), "no path is good"),
+    ):
+        refused(model, X, spoiled(y, given), f"example {BAD}: .*{message}", at=("fit", "score"))
+    several = [path, path]
+    refused(model, X, spoiled(y, several), f'example {BAD}: several paths are good; use formulation="all"', at=("fit",))
+    assert model.score(X, spoiled(y, several)) == model.score(X, y)
+
+
+def test_graphs_of_lattices(fitted):
+    model, X, y = fitted["lattice"]
+    good = X[BAD]
+    n = len(good.edges)
+    for changes, message in (
+        ({"edges": good.edges[:, ::-1]}, "there is no path from node 0"),
+        ({"edges": np.concatenate([good.edges[:-1], [[1, 0]]])}, "its edges form a cycle.*drop or turn an edge"),
+        ({"edges": good.edges - 1}, "has a node out of range; number nodes from 0"),
+        ({"edges": good.edges + 2**40}, "has a node out of range; number nodes from 0"),
+        ({"edges": good.edges[:-1]}, "edges but .*one row per edge"),
+        ({"edges": good.edges.astype(float)}, r"integer array of shape \(n_edges, 2\)"),
+        ({"edges": None}, r"integer array of shape \(n_edges, 2\)"),
+        ({"start": -1}, "start must be one node number >= 0"),
+        ({"start": 0.5}, "start must be one node number"),
+        ({"start": [0, 1]}, "start must be one node number"),
+        ({"start": 99, "end": 99}, None),
+        ({"end": 99}, "there is no path from node 0 to node 99; add edges, give another start or end"),
+        ({"end": "x"}, "end must be one node number"),
+        ({"words": ["a"] * (n - 1)}, f"words must be {n} words, one per edge"),
+        ({"words": "a" * n}, f"words must be {n} words"),
+        ({"words": 3}, f"words must be {n} words"),
+        ({"words": [["a"]] * n}, "words must be strings or other hashable values"),
+    ):
+        changed = spoiled(X, replace(good, **changes))
+        if message is None:
+            assert len(model.predict(changed)[BAD]) == 0
+        else:
+            refused(model, changed, y, f"example {BAD}: .*{message}", at=EVERY)
+    refused(model, spoiled(X, good.features), y, rf"example {BAD}: X must be mm\.WordLattice", at=EVERY)
+
+
+def test_other_settings_of_lattices(fitted):
+    model, X, y = fitted["lattice"]
+    for settings, message in (
+        ({"formulation": "nearest"}, "formulation must be"),
+        ({"formulation": "best", "rounds": 0}, "rounds must be"),
+        ({"formulation": "all", "rescaling": "slack"}, "a margin of 1 or of their costs"),
+        ({"formulation": "all"}, "give the costs of all outputs"),
+        ({"features": "rbf"}, "features must be None or a kernel"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mm.LatticeSVM(**settings).fit(X, y)
+    with pytest.raises(ValueError, match="distinct must be"):
+        model.k_best(X, 2, distinct="edges")
+    with pytest.raises(ValueError, match="the lattices have no words"):
+        model.k_best([replace(x, words=None) for x in X], 2, distinct="words")
+    with pytest.raises(ValueError, match="k_best_words is for lattices, not for a chain"):
+        fitted["chain"][0].model_.k_best_words(fitted["chain"][1], 2)
+    with pytest.raises(ValueError, match="the lattice has no words"):
+        mm.words_of(replace(X[0], words=None), y[0])
+    with pytest.raises(ValueError, match="slot 1 has 0 alternatives"):
+        mm.WordLattice.confusion_network(np.zeros((2, 1)), [2, 0])
 
 
 # Cuts

@@ -20,7 +20,7 @@ from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import Status, Stop, solve
 from maxmargin.structures.base import FloatArray
 
-EXACT = ("chain", "chain-edges", "cliques", "junction", "tree")
+EXACT = ("chain", "chain-edges", "cliques", "junction", "lattice", "tree")
 HULLS = tuple(kind for kind in STRUCTURES if kind not in RELAXED)
 """Structures whose polytope is no larger than the hull of the outputs (where it counts)."""
 

@@ -6,11 +6,11 @@ import io
 import json
 import os
 import threading
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from data import KINDS, PickOne, chains, cuts, made, matchings, picks, same
+from data import KINDS, PickOne, chains, cuts, made, matchings, picks, same, variables_of
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -84,7 +84,7 @@ def test_a_weight_of_two_is_the_example_twice_and_of_zero_is_leaving_it_out(kind
 @pytest.mark.filterwarnings("ignore:all weights of the model are zero")
 def test_loss_weights(kind):
     model, (X, y), _ = made(kind, solver=mm.Exact(), tol=1e-5)
-    counts = [x.shape[0] * x.shape[1] for x in X] if kind == "matching" else [len(labels) for labels in y]
+    counts = [variables_of(*example) for example in zip(X, y, strict=True)]
     plain = clone(model).fit(X, y)
     same_weights = clone(model).fit(X, y, loss_weight=[np.ones(n) for n in counts])
     np.testing.assert_array_equal(same_weights.coef_, plain.coef_)
@@ -456,6 +456,8 @@ def test_arithmetic_that_overflows_is_a_status_or_an_error(kind):
     model, (X, y), _ = made(kind)
     if isinstance(X[0], mm.Graph):
         huge = [mm.Graph(1e200 * x.node_features, x.edges, x.edge_features) for x in X]
+    elif isinstance(X[0], mm.WordLattice):
+        huge = [replace(x, features=1e200 * x.features) for x in X]
     else:
         huge = [1e200 * x for x in X]
     with pytest.warns(ConvergenceWarning, match="numbers became NaN or infinite.*scale the features down"):
@@ -512,6 +514,8 @@ def test_the_primal_is_the_objective_of_the_docstring(kind):
         if kind == "matching":
             gold, found = ({tuple(pair) for pair in links.tolist()} for links in (gold, found))
             return len(gold ^ found)
+        if kind == "lattice":
+            return len(set(gold.tolist()) ^ set(found.tolist()))
         return sum(a != b for a, b in zip(gold, found, strict=True))
 
     total = float(model.coef_ @ model.coef_) / (2 * 0.7)

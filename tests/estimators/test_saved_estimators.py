@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from data import chains, cuts, graphs, matchings, same, teams, trees
+from data import chains, cuts, graphs, lattices, matchings, same, teams, trees
 from sklearn.base import clone
 from test_programs import odd_cycles
 from test_tree_cliques import cliqued
@@ -26,6 +26,7 @@ ESTIMATORS = {
     "cut, cliques, regular": (mm.CutSVM(potentials="regular"), teams(5, features=True)),
     "cut, regular": (mm.CutSVM(potentials="regular", C=2.0), cuts()),
     "graph": (mm.GraphSVM(), graphs(signed=True)),
+    "lattice": (mm.LatticeSVM(), lattices()),
     "matching": (mm.MatchingSVM(), matchings()),
     "program": (mm.ProgramSVM(relaxed=True), odd_cycles()),
     "second order": (mm.ChainSVM(order=2), chains()),

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from maxmargin import _kernels
-from maxmargin.structures import Chain, Cut, Matching
+from maxmargin.structures import Chain, Cut, Lattice, Matching
 from maxmargin.tasks import _kernels as task_kernels
 
 CHAIN, CUT, MATCHING = Chain([2], 2), Cut([2], [[0, 1]], [0, 1]), Matching.dense([(2, 2)])
+LATTICE = Lattice.confusion_network([1, 2], [0, 2])._batch
+PATHS = np.array([0, 1]), np.array([0, 2]), np.array([0, 1], dtype=np.int32), np.array([0])
 PATTERN = np.array([0, 1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
 SUPPORT = _kernels.Support(*PATTERN, 2)
 
@@ -63,6 +65,25 @@ CALLS = {
     "cut_project": (
         _kernels.cut_project,
         (CUT._plan, np.ones(3), 1e-8, True, 9, np.zeros(1), np.zeros(3), np.zeros(1), *outputs(1)[1:], 1),
+    ),
+    "lattice_batch": (
+        _kernels.LatticeBatch,
+        (np.array([0, 2]), np.array([0, 1]), *(np.array(one, dtype=np.int32) for one in ([[0, 1]], [0], [1])), 1),
+    ),
+    "lattice_positions": (LATTICE.positions, (np.zeros(3, dtype=np.int32),)),
+    "lattice_argmax": (LATTICE.argmax, (np.ones(3), *outputs(3), 1)),
+    "lattice_marginals": (LATTICE.marginals, (np.ones(3), *outputs(3), 1)),
+    "lattice_k_best": (LATTICE.k_best, (1, np.ones(3), *outputs(3), 1)),
+    "lattice_k_best_words": (LATTICE.k_best_words, (1, np.ones(3), np.zeros(3, int), *outputs(3), 1)),
+    "lattice_project": (
+        LATTICE.project,
+        (np.ones(3), 1e-8, False, np.zeros(3), *outputs(3), np.zeros(1, dtype=np.int32), 1),
+    ),
+    "lattice_slack_argmax": (LATTICE.slack_argmax, (np.ones(3), np.ones(1), np.ones(3), np.ones(1), *outputs(3), 1)),
+    "lattice_pairs": (LATTICE.most_violated_pairs, (*PATHS, np.ones(3), np.zeros(3), np.zeros(1), 1)),
+    "lattice_pairs_hinge": (
+        _kernels.PathPairsHinge,
+        (LATTICE, *PATHS, np.array([0, 2]), np.array([0, 1]), np.zeros(3), np.ones(1)),
     ),
     "matching_batch": (
         _kernels.MatchingBatch,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import token_lists
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,16 +28,7 @@ def best(tokens, references):
 
 
 def statistics(lists, threads=1):
-    """Those of lists of hypotheses and references."""
-    sides = [[one for some in lists for one in some[side]] for side in (0, 1)]
-    arrays = []
-    for side in sides:
-        arrays.append(np.array([token for one in side for token in one], dtype=np.int32))
-        arrays.append(np.concatenate([[0], np.cumsum([len(one) for one in side])]).astype(np.int64))
-    sizes = [np.concatenate([[0], np.cumsum([len(some[side]) for some in lists])]).astype(np.int64) for side in (0, 1)]
-    out = np.full((len(sides[0]), 2), np.nan)
-    _kernels.error_statistics(*arrays, *sizes, out, threads)
-    return out.tolist()
+    return token_lists.statistics(_kernels.error_statistics, lists, threads)
 
 
 # Small numbers and large ones are found in two ways.

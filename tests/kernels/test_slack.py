@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree
 from maxmargin.structures.fallbacks import relaxed_slack
 
-EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "tree")
+EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "lattice", "tree")
 
 
 def at_weights(kind, seed, size):

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.structures import Candidates, Chain, Cut, LinearProgram, Matching, SecondOrderChain, Structure
+from maxmargin.structures import Candidates, Chain, Cut, Lattice, LinearProgram, Matching, SecondOrderChain, Structure
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from oracles import linear_program, matching
+from oracles import lattice, linear_program, matching
 
 
 def vertices(structure: Structure) -> list[FloatArray]:
     """All outputs of each example as rows of its parts, block after block; labelings in lexicographic order."""
     if isinstance(structure, LinearProgram):
         return linear_program.vertices(structure)
+    if isinstance(structure, Lattice):
+        return lattice.vertices(structure)
     if isinstance(structure, Matching):
         return matching.vertices(structure)
     found = []

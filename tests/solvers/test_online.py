@@ -161,12 +161,12 @@ def posed(kind: str, rescaling: str, units: bool, seed: int) -> Problem:
     return problems.rebuilt(problem, example_weight=rng.random(6), loss_weight=weights, rescaling=rescaling)
 
 
-LABELED = ("chain", "chain-edges", "cliques", "junction", "tree")
+EXACT = ("chain", "chain-edges", "cliques", "junction", "lattice", "tree")
 
 
 @pytest.mark.parametrize("units", [True, False])
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
-@pytest.mark.parametrize("kind", LABELED)
+@pytest.mark.parametrize("kind", EXACT)
 def test_compiled_hinges_are_those_of_the_batch(kind: str, rescaling: str, units: bool) -> None:
     """Visits at the same weights, by the oracle, by callbacks and by the batch: the same outputs."""
     for seed in range(3):
@@ -183,7 +183,7 @@ def test_compiled_hinges_are_those_of_the_batch(kind: str, rescaling: str, units
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack", "none"])
-@pytest.mark.parametrize("kind", LABELED)
+@pytest.mark.parametrize("kind", EXACT)
 def test_compiled_hinges_make_the_same_run(kind: str, rescaling: str) -> None:
     problem = posed(kind, rescaling, True, 4)
     for solver in (mm.BlockFrankWolfe(cache=0.25), mm.Subgradient(), mm.Mira()):
@@ -198,7 +198,7 @@ def test_compiled_hinges_call_no_python(monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(*_: object) -> None:
         raise AssertionError("Python was called")
 
-    for kind in LABELED:
+    for kind in EXACT:
         for rescaling in ("slack", "none"):
             problem = posed(kind, rescaling, units=True, seed=1)
             with monkeypatch.context() as patch:
@@ -241,7 +241,7 @@ def test_compiled_hinges_refuse_what_is_not_finite(kind: str, rescaling: str) ->
 
 
 @pytest.mark.parametrize(
-    ("kind", "rescaling"), [(kind, "margin") for kind in KINDS] + [(k, r) for k in LABELED for r in ("slack", "none")]
+    ("kind", "rescaling"), [(kind, "margin") for kind in KINDS] + [(k, r) for k in EXACT for r in ("slack", "none")]
 )
 def test_all_settings_reach_the_same_optimum(kind: str, rescaling: str) -> None:
     problem = replace(problems.make(kind, n=4, seed=1, region={"C": 0.3}), rescaling=rescaling)

@@ -20,6 +20,7 @@ from maxmargin import threads
 from maxmargin.structures import (
     Chain,
     Cut,
+    Lattice,
     LinearProgram,
     Matching,
     PairwiseGraph,
@@ -144,10 +145,11 @@ def test_argmax_and_k_best_equal_enumeration(kind: str, seed: int, k: int) -> No
         (Chain([2, 3], 2), [4, 8]),
         (Chain([70], 1), [1]),
         (Cut([2, 3], [[0, 1], [1, 2]], [0, 1, 2]), [4, 8]),
+        (Lattice.confusion_network([2, 3, 1, 4], [0, 2, 4]), [6, 4]),
         (Matching.dense([(2, 2), (1, 2)]), [7, 3]),
         (Tree([2, 3], [2, 3, 1, 2, 2], [[0, 1], [1, 2]], [0, 0, 2]), [6, 4]),
     ],
-    ids=["chain", "one label", "cut", "matching", "tree"],
+    ids=["chain", "one label", "cut", "lattice", "matching", "tree"],
 )
 def test_k_best_lists_no_more_ranks_than_there_are_outputs(structure: Structure, outputs: list[int], k: int) -> None:
     ranks = structure.k_best(np.zeros(structure.n_parts), k)

@@ -33,7 +33,7 @@ lattice::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int64_t>&
     require(graphs.start.size() + 1 == graphs.nodes.size() && graphs.end.size() + 1 == graphs.nodes.size(),
             "start and end must have one entry per example");
     for (std::int64_t i = 0; i < graphs.n_examples(); ++i) {
-        const std::int64_t n = graphs.n_nodes(i), most = (std::int64_t{1} << 31) - 1;
+        const std::int64_t n = graphs.n_nodes(i), most = std::int64_t{1} << 30;
         require(n < most && graphs.n_edges(i) < most, "an example has too many nodes or edges");
         require(graphs.start[i] >= 0 && graphs.start[i] < n && graphs.end[i] >= 0 && graphs.end[i] < n,
                 "start and end must be nodes of their example");

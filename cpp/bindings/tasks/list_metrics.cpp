@@ -1,6 +1,7 @@
 #include "arrays.hpp"
 #include "maxmargin/reranking/edit_distance.hpp"
 #include "maxmargin/reranking/ngram_matches.hpp"
+#include "maxmargin/reranking/ter.hpp"
 
 namespace maxmargin {
 
@@ -80,6 +81,18 @@ void errors(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<T
     reranking::error_statistics(texts, gold, all, values, threads);
 }
 
+void translation_edits(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<Token>& gold_tokens,
+                       const In<std::int64_t>& gold_offsets, const In<std::int64_t>& lists,
+                       const In<std::int64_t>& gold_lists, Out<double> out, int threads) {
+    const Sequences texts = sequences(tokens, offsets), gold = sequences(gold_tokens, gold_offsets);
+    const Lists all = lists_of(lists, gold_lists, texts, gold);
+    for (std::int64_t i = 0; i < texts.size(); ++i)
+        require(texts[i].size() < std::size_t{1} << 30, "a hypothesis is too long");
+    double* values = rows(out, texts, 2);
+    const NoGil unlocked;
+    reranking::ter_statistics(texts, gold, all, values, threads);
+}
+
 }  // namespace
 
 void bind_list_metrics(nb::module_& module) {
@@ -94,6 +107,9 @@ void bind_list_metrics(nb::module_& module) {
     module.def("error_statistics", &errors, "tokens"_array, "offsets"_array, "gold_tokens"_array, "gold_offsets"_array,
                "lists"_array, "gold_lists"_array, "out"_array, "threads"_a,
                "Edit distance to the reference with the smallest error rate, and its length.");
+    module.def("ter_statistics", &translation_edits, "tokens"_array, "offsets"_array, "gold_tokens"_array,
+               "gold_offsets"_array, "lists"_array, "gold_lists"_array, "out"_array, "threads"_a,
+               "Fewest edits, shifts included, to a reference, and the mean length of the references.");
 }
 
 }  // namespace maxmargin

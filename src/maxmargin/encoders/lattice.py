@@ -19,6 +19,8 @@ from maxmargin.structures.base import IntArray
 from maxmargin.structures.lattice import Lattice
 from maxmargin.structures.sparse import SparsePoint
 
+_MOST_NODES = 1 << 30
+
 
 @dataclass(frozen=True, eq=False)
 class LatticeEncoder(KernelEncoder):
@@ -137,15 +139,15 @@ def _path(given: Any, index: int) -> IntArray:
 def _edges(x: WordLattice, index: int, n_rows: int) -> IntArray:
     found = checks.pairs(x.edges, index, "edges", "(n_edges, 2)")
     checks.one_per_edge(found, index, n_rows, "features")
-    if (found < 0).any() or (found >= (1 << 31) - 1).any():
-        bad = found[((found < 0) | (found >= (1 << 31) - 1)).any(axis=1)][0]
+    if (found < 0).any() or (found >= _MOST_NODES).any():
+        bad = found[((found < 0) | (found >= _MOST_NODES)).any(axis=1)][0]
         raise ValueError(f"example {index}: edge {tuple(bad.tolist())} has a node out of range; number nodes from 0")
     return found
 
 
 def _node(given: Any, index: int, what: str) -> int:
     found = checks.array(given, index, what, "iu", "one node number")
-    if found.ndim or not 0 <= found < (1 << 31) - 1:
+    if found.ndim or not 0 <= found < _MOST_NODES:
         raise ValueError(f"example {index}: {what} must be one node number >= 0, got {given!r}")
     return int(found)
 

@@ -118,7 +118,7 @@ class PathSets(GoodOutputs):
         bad = outputs[[not (good == z).all(axis=1).any() for z in outputs]]
         if len(self.chosen):
             good = good[[int(self.chosen[example] - self.starts[example])]]
-        return np.asarray((bad[:, None, :] - good[None, :, :]).reshape(-1, one.n_parts))
+        return np.asarray((bad[:, None, :] - good[None, :, :]).reshape(len(bad) * len(good), one.n_parts))
 
     def _paths(self, example: int) -> list[npt.NDArray[np.int32]]:
         """The good paths of an example."""

@@ -53,8 +53,8 @@ def test_unknown_words_are_left_out() -> None:
 def test_a_damaged_state_is_refused() -> None:
     features, _ = NgramFeatures.learn(["a b", "a c"], np.array([0, 2]), 2, 1)
     state = features.state()
-    for change in ({"ngram_last": state["ngram_last"] + 9}, {"ngram_prefixes": state["ngram_prefixes"][:-1]}):
+    for change in ({"last": state["last"] + 9}, {"prefixes": state["prefixes"][:-1]}):
         with pytest.raises(ValueError, match="n-gram"):
             NgramFeatures.from_state({**state, **change})
     with pytest.raises(ValueError, match="extend one before it"):
-        NgramFeatures.from_state({**state, "ngram_prefixes": state["ngram_prefixes"] + 5})
+        NgramFeatures.from_state({**state, "prefixes": state["prefixes"] + 5})

@@ -51,7 +51,7 @@ class Projector {
             for (std::int64_t v = 0; v < ex.n_nodes; ++v) x_[v] = potentials[v] + level_[v] - shift;
             for (std::int64_t v = 0; v < ex.n_nodes; ++v) warm = warm && std::isfinite(x_[v]);
         }
-        if (!warm) start();
+        if (!warm) start(point);
         const bool solved = minimize(tol / (1000.0 * static_cast<double>(ex.n_nodes)));
         for (std::int64_t v = 0; v < ex.n_nodes; ++v) potentials[v] = x_[v] - level_[v];
         make_flow(z);
@@ -81,15 +81,26 @@ class Projector {
                 out_[count_[ex_.tail[j]]++] = {j, static_cast<std::int32_t>(v)};
     }
 
-    // Potentials at which one unit flows into every node: a support that joins all nodes to the start.
-    void start() {
+    // Potentials at which as much flows into every node as marginals of sharpened scores say, and a little more: a
+    // support that joins all nodes to the start and is not far from that of the solution.
+    void start(const double* point) {
+        constexpr double sharpness = 4.0, least = 1e-3;
+        guess_.resize(static_cast<std::size_t>(ex_.n_parts));
+        for (std::int64_t e = 0; e < ex_.n_parts; ++e) guess_[e] = sharpness * point[e];
+        double* flow = passes_.flow.data();
+        if (forward_sums(simd::lanes_in_use(), ex_, guess_.data(), passes_.at_node.data(), share_.data())) {
+            flow_by_shares(ex_, share_.data(), flow, guess_.data());
+        } else {
+            std::fill(flow, flow + ex_.n_nodes, 1.0);
+        }
         x_[0] = 0.0;
         for (std::int64_t v = 1; v < ex_.n_nodes; ++v) {
-            // sum_j max(0, s_j + x_v) = 1 for s_j = a_j - x_tail: from the largest s_j down.
+            // sum_j max(0, s_j + x_v) = wanted for s_j = a_j - x_tail: from the largest s_j down.
+            const double wanted = std::max(flow[v], least);
             double most = NEG_INF;
             for (std::int64_t j = ex_.first[v]; j < ex_.first[v + 1]; ++j)
                 most = std::max(most, share_[j] = a_[j] - x_[ex_.tail[j]]);
-            double level = 1.0 - most;
+            double level = wanted - most;
             for (int round = 0; round < 100; ++round) {
                 double sum = 0.0, count = 0.0;
                 for (std::int64_t j = ex_.first[v]; j < ex_.first[v + 1]; ++j)
@@ -97,7 +108,7 @@ class Projector {
                         sum += share_[j];
                         count += 1.0;
                     }
-                const double better = (1.0 - sum) / count;
+                const double better = (wanted - sum) / count;
                 if (!(better < level)) break;
                 level = better;
             }
@@ -108,7 +119,9 @@ class Projector {
     }
 
     // t and the gradient at x; returns the largest entry of the gradient, but for the end, whose potential is 0.
-    double evaluate(const double* x, double* gradient) {
+    double evaluate() {
+        const double* x = x_.data();
+        double* gradient = gradient_.data();
         std::fill(gradient, gradient + ex_.n_nodes, 0.0);
         gradient[0] = 1.0;
         gradient[ex_.last()] -= 1.0;
@@ -130,12 +143,12 @@ class Projector {
     // Leaves t at the solution; false if the gradient is still above `enough`, or rounding if that is larger. Steps go
     // on below that while they halve it.
     bool minimize(double enough) {
-        double most = evaluate(x_.data(), gradient_.data()), least = most;
+        double most = evaluate(), least = most;
         for (bool halved = true; steps < MOST_STEPS && most > 0.0; ++steps) {
             if (!halved && most <= std::max(enough, rounding())) break;
             newton(std::max(1e-12, 1e-8 * std::min(most, 1.0)), most);
             if (!advance()) break;
-            most = evaluate(x_.data(), gradient_.data());
+            most = evaluate();
             halved = most <= 0.5 * least;
             least = std::min(least, most);
         }
@@ -234,6 +247,7 @@ class Projector {
     cut::LaplacianSystem system_;
     std::vector<double> level_, x_, d_, gradient_;  // per node
     std::vector<double> a_, t_, share_;             // per edge of the list by heads
+    std::vector<double> guess_;                     // per edge as given
     std::vector<std::int32_t> out_first_, count_;
     std::vector<Out> out_;
 };

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from maxmargin.tasks.common.text import AnyPath, FileError, name_of, open_output
+import numpy as np
+
+from maxmargin.tasks.common.text import AnyPath, FileError, name_of, problem, read_text
 from maxmargin.tasks.reranking.io.files import read_nbest
+from maxmargin.tasks.reranking.io.lattices import Lattices, read_lattices
 from maxmargin.tasks.reranking.io.lists import NBestLists
+from maxmargin.tasks.reranking.io.write import ranked, write_nbest, write_texts
+from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.metrics.gains import Gains
 from maxmargin.tasks.reranking.metrics.names import METRICS, metric_named, second_metrics
 from maxmargin.tasks.reranking.model import RerankerModel
@@ -21,7 +28,7 @@ class Reading:
     """How files of lists are read; a model keeps what predictions need again.
 
     Attributes:
-        format: one of :data:`~maxmargin.tasks.reranking.io.files.FORMATS`; None to recognize it.
+        format: of lists or lattices; None to recognize it.
         list_size: lines of a list, where the file does not tell.
         encoding: of all text files.
     """
@@ -40,6 +47,10 @@ class Reading:
         """Read lists with their features and references; arguments as for :func:`read_nbest`."""
         given = {"format": self.format, "list_size": self.list_size, "encoding": self.encoding or "utf-8"}
         return read_nbest(nbest, **given, **files)  # type: ignore[arg-type]
+
+    def read_lattices(self, paths: Sequence[AnyPath], **files: Any) -> Lattices:
+        """Read lattices; arguments as for :func:`~maxmargin.tasks.reranking.io.lattices.read_lattices`."""
+        return read_lattices(paths, format=self.format, encoding=self.encoding or "utf-8", **files)
 
 
 def read_judged(
@@ -81,24 +92,55 @@ def read_judged(
     return Judged.of(lists, lists.references, (tuned, *second_metrics(tuned)))
 
 
-def write_best(
-    model: RerankerModel, lists: NBestLists, out: AnyPath | BinaryIO, *, k: int | None = None, scores: bool = False
-) -> None:
-    """Write the best hypotheses of each list.
+def read_judged_lattices(
+    paths: Sequence[AnyPath], reading: Reading, *, metric: str = "bleu", references: Sequence[AnyPath] = ()
+) -> tuple[Lattices, tuple[Metric, ...]]:
+    """Read lattices with references; return them, the metric to tune, and those that are shown beside it."""
+    if metric.lower() not in METRICS:
+        raise ValueError(f"--metric {metric}: texts of lattices are judged by one of {', '.join(METRICS)}; give one")
+    found = reading.read_lattices(paths, references=list(references))
+    if found.references is None:
+        raise FileError(f"{name_of(paths[0])} has no references; give --references")
+    tuned = metric_named(metric)
+    return found, (tuned, *second_metrics(tuned))
+
+
+def read_weights(path: AnyPath) -> dict[str, float]:
+    """Read weights by the names of features from a file with one JSON object."""
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise problem(path, None, f"not JSON ({error}); write one object of names and numbers") from None
+    numbers = isinstance(found, dict) and all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        for value in found.values()
+    )
+    if not numbers:
+        raise problem(path, None, 'not an object of names and finite numbers; write {"lm": 1.0, "tm": 0.5}')
+    return {name: float(value) for name, value in found.items()}
+
+
+def best_hypotheses(model: RerankerModel, inputs: NBestLists | Lattices, k: int = 1) -> NBestLists:
+    """Return the ``k`` best different hypotheses of each list or lattice, best first, with their scores as totals."""
+    if isinstance(inputs, Lattices):
+        return model.best_of_lattices(inputs, k)
+    return ranked(inputs, np.concatenate(model.scores(inputs)), k, distinct=True)
+
+
+def write_best(best: NBestLists, out: AnyPath | BinaryIO, *, as_lists: bool = False, scores: bool = False) -> None:
+    """Write the best hypotheses.
 
     Args:
-        model: the reranker.
-        lists: the lists.
+        best: what :func:`best_hypotheses` returned.
         out: a file, ``-`` for standard output, or a binary stream.
-        k: write so many different hypotheses of each list as ``id ||| text ||| score``, best first; None for one text
-            a line.
-        scores: with one text a line, write the score behind it after a tab.
+        as_lists: write n-best lists in the format of Moses; otherwise the first of each list, a text a line.
+        scores: with a text a line, write the score behind it after a tab.
     """
-    if k is None:
-        best = [found[0] for found in model.k_best_texts(lists, 1)]
-        lines = [f"{text}\t{score!r}\n" if scores else f"{text}\n" for text, score in best]
-    else:
-        ranked = zip(lists.ids, model.k_best_texts(lists, k), strict=True)
-        lines = [f"{name} ||| {text} ||| {score!r}\n" for name, found in ranked for text, score in found]
-    with open_output(out) as stream:
-        stream.writelines(line.encode("utf-8", "surrogatepass") for line in lines)
+    if as_lists:
+        write_nbest(best, out)
+        return
+    assert best.totals is not None
+    first = best.offsets[:-1].tolist()
+    write_texts([f"{best.texts[at]}\t{float(best.totals[at])!r}" if scores else best.texts[at] for at in first], out)

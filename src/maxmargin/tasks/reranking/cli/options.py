@@ -15,10 +15,18 @@ Features = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="moses, plain, tsv, jsonl or parquet.", show_default="recognized"),
+    typer.Option(
+        "--format", help="moses, plain, tsv, jsonl or parquet; of lattices plf, slf or json.", show_default="recognized"
+    ),
 ]
 ListSize = Annotated[int | None, typer.Option("--list-size", min=1, help="Lines of each list, in the plain format.")]
-NBest = Annotated[str, typer.Option("--nbest", metavar="FILE", help="Lists of hypotheses; - for standard input.")]
+LatticeFiles = Annotated[
+    list[str] | None,
+    typer.Option("--lattices", metavar="FILE...", help="In place of lists: lattices, files or folders of files."),
+]
+NBest = Annotated[
+    str | None, typer.Option("--nbest", metavar="FILE", help="Lists of hypotheses; - for standard input.")
+]
 References = Annotated[
     list[str] | None,
     typer.Option("--references", metavar="FILE...", help="References: files with a line per list."),
@@ -30,3 +38,12 @@ Segments = Annotated[
 Sources = Annotated[
     str | None, typer.Option("--sources", metavar="FILE", help="The inputs of the lists, a line per list.")
 ]
+
+
+def one_input(nbest: str | None, lattices: list[str] | None, **others: object) -> None:
+    """Raise ValueError unless there are lists or lattices, and only lists have options for lists."""
+    if (nbest is None) == (not lattices):
+        raise ValueError("give --nbest or --lattices, one of them")
+    for name, value in others.items():
+        if nbest is None and value:
+            raise ValueError(f"--{name.replace('_', '-')} is for lists, not for lattices; leave it out")

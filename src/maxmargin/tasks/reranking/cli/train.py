@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,17 +14,20 @@ from maxmargin.tasks.reranking.cli.options import (
     Encoding,
     Features,
     Format,
+    LatticeFiles,
     ListSize,
     NBest,
     References,
     Segments,
     Sources,
+    one_input,
 )
 
 
 def train(
-    nbest: NBest,
     out: ModelOut,
+    nbest: NBest = None,
+    lattices: LatticeFiles = None,
     references: References = None,
     features: Features = None,
     method: Annotated[
@@ -39,6 +42,22 @@ def train(
     C: Annotated[
         str | None,
         numbers_option("--C", "Larger means less regularization. Of several, held-out lists choose.", "the method's"),
+    ] = None,
+    norm: Annotated[
+        str | None, typer.Option("--norm", help="Of max-margin: l2, or l1 for few weights.", show_default="l2")
+    ] = None,
+    levels: Annotated[
+        int | None,
+        typer.Option(
+            "--levels", min=1, help="Good are the hypotheses with one of so many highest qualities of a list."
+        ),
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option("--within", min=0.0, help="Good are those at most so much worse than the best, in [0, 1]."),
+    ] = None,
+    restarts: Annotated[
+        int | None, typer.Option("--restarts", min=1, help="Starts of mert.", show_default="20")
     ] = None,
     ngrams: Annotated[int, typer.Option("--ngrams", min=0, help="The longest word n-grams that are features.")] = 0,
     phrases: Annotated[bool, typer.Option("--phrases", help="Phrase pairs are features.")] = False,
@@ -55,6 +74,12 @@ def train(
     negative: Annotated[
         list[str] | None, typer.Option("--negative", metavar="NAME...", help="Dense features with weights <= 0.")
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights", metavar="FILE", help="With --lattices, the decoder's weights: JSON, names to numbers."
+        ),
+    ] = None,
     folds: Annotated[
         int, typer.Option("--folds", min=0, help="Folds of held-out lists, which choose settings; 0 for none.")
     ] = 5,
@@ -69,16 +94,22 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Tune the weights of features of hypotheses, and say what they gain on held-out lists."""
-    inputs = [nbest, *(features or []), *(references or []), segments, sources]
+    inputs = [nbest, *(lattices or []), *(features or []), *(references or []), segments, sources, weights]
     writable(out, keep=inputs)
     with errors_as_lines():
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
-        from maxmargin.tasks.reranking.files import Reading, read_judged
+        from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices, read_weights
+        from maxmargin.tasks.reranking.lattice_training import train_on_lattices
         from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
+        from maxmargin.tasks.reranking.tuning.methods import method_named
 
         once(inputs)
+        of_lists = {"features": features, "segments": segments, "sources": sources, "list_size": list_size}
+        one_input(nbest, lattices, **of_lists, ngrams=ngrams, phrases=phrases)
+        if nbest is not None and weights is not None:
+            raise ValueError("--weights is for lattices: lists tell the decoder's weights by their order; leave it out")
         settings = RerankerSettings(
-            method=method,
+            method=method_named(method, norm=norm, levels=levels, within=within, restarts=restarts),
             C=numbers("--C", C),
             encoder=RerankingEncoder(normalize, length, ngrams, phrases, min_lists),
             positive=positive or (),
@@ -90,24 +121,24 @@ def train(
             verbose=True,
         )
         reading = Reading(form, list_size, encoding)
-        judged = read_judged(
-            reading,
-            nbest,
-            metric=metric,
-            features=features or [],
-            references=references or [],
-            sources=sources,
-            segments=segments,
-        )
-        model = uninterrupted(train_reranker(judged, settings))
+        gold: dict[str, Any] = {"metric": metric, "references": references or []}
+        if nbest is not None:
+            more: dict[str, Any] = {"features": features or [], "sources": sources, "segments": segments}
+            model = train_reranker(read_judged(reading, nbest, **gold, **more), settings)
+        else:
+            decoder = None if weights is None else read_weights(weights)
+            found, metrics = read_judged_lattices(lattices or [], reading, **gold)
+            model = train_on_lattices(found, metrics, settings, weights=decoder)
+        uninterrupted(model)
         model.metadata["reading"] = vars(reading)
         model.save(out)
     assert model.report is not None
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)
         return
-    from maxmargin.tasks.reranking.report import report_tables
+    from maxmargin.tasks.reranking.report import conclusions, report_tables
 
     for table in report_tables(model.report):
         console().print(table)
-    print(*(printable(one.verdict) for one in model.report.held_out[:1]), sep="\n")
+    for line in conclusions(model.report):
+        print(printable(line), flush=True)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import State
 from maxmargin.structures.base import IntArray
@@ -80,18 +81,25 @@ class NgramFeatures:
         """Return arrays for a model file."""
         text, ends = self._words.strings()
         prefixes, last = self._grams.pairs()
-        arrays = {"words": text, "word_ends": ends, "prefixes": prefixes, "last": last, "chosen": self._column >= 0}
-        return {"ngram_order": self.order, **{f"ngram_{name}": array for name, array in arrays.items()}}
+        chosen = (self._column >= 0).astype(np.uint8)
+        arrays = {"words": text, "word_ends": ends, "prefixes": prefixes, "last": last, "chosen": chosen}
+        return {"order": self.order, **arrays}
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Return the features of a model file; ValueError, KeyError or TypeError if the arrays make no sense."""
-        chosen = np.asarray(state["ngram_chosen"], dtype=bool)
-        prefixes, last = state["ngram_prefixes"], state["ngram_last"]
-        words = _kernels.StringTable.from_strings(state["ngram_words"], state["ngram_word_ends"])
+        chosen = np.asarray(state["chosen"], dtype=bool)
+        prefixes, last = state["prefixes"], state["last"]
+        words = _kernels.StringTable.from_strings(state["words"], state["word_ends"])
         if not len(chosen) == len(prefixes) == len(last) or (len(last) and int(last.max()) >= len(words)):
             raise ValueError("its n-grams do not fit its words")
-        return cls(int(state["ngram_order"]), words, prefixes, last, np.where(chosen, np.cumsum(chosen) - 1, -1))
+        return cls(
+            _checks.integer("order", state["order"], least=1),
+            words,
+            prefixes,
+            last,
+            np.where(chosen, np.cumsum(chosen) - 1, -1),
+        )
 
     def __getstate__(self) -> State:
         return self.state()

@@ -55,10 +55,11 @@ def _write(lines: Iterable[str], out: AnyPath | BinaryIO) -> None:
         stream.write(content)
 
 
-def ranked(lists: NBestLists, scores: npt.ArrayLike, k: int | None = None) -> NBestLists:
+def ranked(lists: NBestLists, scores: npt.ArrayLike, k: int | None = None, *, distinct: bool = False) -> NBestLists:
     """Return the ``k`` best hypotheses of each list, best first, with their scores as totals; all if ``k`` is None.
 
-    Of equal scores, the hypothesis that comes first in the list is the better one.
+    Of equal scores, the hypothesis that comes first in the list is the better one. With ``distinct``, only the best of
+    hypotheses with the same text is kept.
     """
     totals = np.asarray(scores, dtype=np.float64)
     if totals.shape != (lists.n_hypotheses,):
@@ -66,8 +67,15 @@ def ranked(lists: NBestLists, scores: npt.ArrayLike, k: int | None = None) -> NB
     if k is not None and k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
     order = np.lexsort((-totals, lists.owner))
+    if distinct:
+        seen = {
+            (i, lists.texts[at]): at
+            for i, at in zip(lists.owner[order[::-1]].tolist(), order[::-1].tolist(), strict=True)
+        }
+        order = order[np.isin(order, list(seen.values()))]
     if k is not None:
-        order = order[np.arange(len(order)) - lists.offsets[lists.owner] < k]
+        owner = lists.owner[order]
+        order = order[np.arange(len(order)) - np.searchsorted(owner, owner) < k]
     numbers = order.tolist()
     return replace(
         lists,

@@ -72,8 +72,9 @@ class TextLists:
             yield slice(begin, end), block
 
     def mapped(self, change: Any) -> TextLists:
-        """Return the same lists with each text changed by a function of strings."""
-        texts, references = ([change(text) for text in some] for some in (self.texts, self.references))
+        """Return the same lists with each text changed by a function of strings, called once for equal texts."""
+        changed = {text: change(text) for text in {*self.texts, *self.references}}
+        texts, references = ([changed[text] for text in some] for some in (self.texts, self.references))
         return TextLists(texts, self.offsets, references, self.reference_offsets)
 
     @property

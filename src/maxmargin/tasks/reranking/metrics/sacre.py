@@ -1,4 +1,4 @@
-"""What sacrebleu is used for: tokenizers, TER, and the signatures that make scores reproducible."""
+"""What sacrebleu is used for: tokenizers, and the signatures that make scores reproducible."""
 
 from __future__ import annotations
 

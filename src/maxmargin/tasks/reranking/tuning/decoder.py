@@ -1,7 +1,7 @@
 """The weights of the decoder that made the lists, as far as its total scores or the order of the lists tell them.
 
 Decoders write their hypotheses best first, by a score that is linear in their features, so that both tell its weights
-up to their size. Tuning starts there, and regularized methods may stay close to them.
+up to their size. Tuning starts there.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
 
 from maxmargin.tasks.reranking.tuning.base import Method
 from maxmargin.tasks.reranking.tuning.max_margin import LinearProgram7, LinearProgram8, MaxMargin
@@ -22,8 +24,17 @@ METHODS: dict[str, Callable[[], Method]] = {
 """All methods with their usual settings."""
 
 
-def method_named(name: str) -> Method:
-    """Return a method with its usual settings; ``name`` is one of :data:`METHODS`."""
+def method_named(name: str, **settings: Any) -> Method:
+    """Return a method with its usual settings, but for those given that are not None.
+
+    ``name`` is one of :data:`METHODS`; settings are fields of its class.
+    """
     if name not in METHODS:
         raise ValueError(f"no method is called {name!r}; give one of {', '.join(METHODS)}")
-    return METHODS[name]()
+    method: Any = METHODS[name]()
+    known = {field.name for field in fields(method)}
+    chosen = {key: value for key, value in settings.items() if value is not None}
+    for key in chosen:
+        if key not in known:
+            raise ValueError(f"{name} has no setting {key}; leave it out, or take another method")
+    return replace(method, **chosen)  # type: ignore[no-any-return]

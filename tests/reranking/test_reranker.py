@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+import maxmargin as mm
+from maxmargin._sparse import sp
+from maxmargin.tasks.reranking import Reranker, made_lists
+from maxmargin.tasks.reranking.tuning.mert import Mert
+
+RNG = np.random.default_rng(0)
+HIDDEN = np.array([1.0, -2.0, 0.5])
+X = [RNG.normal(size=(RNG.integers(1, 30), 3)) for _ in range(50)]
+GAINS = [x @ HIDDEN + 0.1 * RNG.normal(size=len(x)) for x in X]
+
+
+def regret(model: Reranker, **options: Any) -> float:
+    found = model.predict(X, **options)
+    return float(np.mean([gains.max() - gains[at] for gains, at in zip(GAINS, found, strict=True)]))
+
+
+@pytest.mark.parametrize("method", ["max-margin", "mert", "pro", Mert(restarts=3)])
+def test_real_valued_gains(method: Any) -> None:
+    model = Reranker(method, folds=3).fit(X, GAINS)
+    assert regret(model) < 0.05
+    assert model.score(X, GAINS) == pytest.approx(
+        np.mean([gains[at] for gains, at in zip(GAINS, model.predict(X), strict=True)])
+    )
+    assert model.report_.held_out[0].metric == "gain"
+    assert model.feature_names_ == ["x0", "x1", "x2"]
+    assert len(model.decision_function(X)) == 50
+    assert model.rank(X)[0].tolist() == np.argsort(-model.decision_function(X)[0], kind="stable").tolist()
+
+
+def test_all_forms_of_lists_give_the_same_model() -> None:
+    dense = Reranker(folds=2).fit(X, GAINS)
+    table, groups = np.concatenate(X), np.repeat(np.arange(50), [len(x) for x in X])
+    grouped = Reranker(folds=2).fit(table, np.concatenate(GAINS), groups)
+    np.testing.assert_array_equal(grouped.coef_, dense.coef_)
+    assert grouped.predict(table, groups) == dense.predict(X)
+    named = Reranker(folds=2).fit([[dict(zip("abc", row, strict=True)) for row in x] for x in X], GAINS)
+    np.testing.assert_array_equal(named.coef_, dense.coef_)
+    assert named.feature_names_ == ["a", "b", "c"]
+    sparse = Reranker(folds=2, normalize="none").fit([sp.csr_array(x) for x in X], GAINS)
+    np.testing.assert_allclose(sparse.coef_, Reranker(folds=2, normalize="none").fit(X, GAINS).coef_, rtol=0.05)
+
+
+def test_references() -> None:
+    lists = made_lists(30, 0, size=10)
+    model = Reranker("mert", metric="chrf", folds=2).fit(lists, lists.references)
+    assert [one.metric for one in model.report_.held_out] == ["chrF2", "BLEU"]
+    one = Reranker("mert", folds=0).fit(lists, [first for first, _ in lists.references])
+    assert 0.0 < one.score(lists, lists.references) <= 1.0
+
+
+def test_it_is_an_estimator(tmp_path: Any) -> None:
+    model = Reranker("pro", C=[0.1, 1.0], folds=2, positive=("x0",))
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        copy.predict(X)
+    scores = cross_val_score(Reranker("perceptron", folds=0), X, GAINS, cv=3)
+    assert scores.shape == (3,)
+    model.fit(X, GAINS).save(tmp_path / "model")
+    assert mm.load(tmp_path / "model").predict(X) == model.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("settings", "y", "message"),
+    [
+        ({}, GAINS[:-1], "X has 50 lists but y has 49"),
+        ({}, [*GAINS[:-1], np.zeros(99)], "example 49: y has shape"),
+        ({"metric": "bleu"}, GAINS, "metric needs references"),
+        ({"metric": "blue"}, ["a"] * 50, "no metric is named 'blue'"),
+        ({"ngrams": 2}, [*GAINS[:-1], GAINS[-1] * np.nan], "give one finite gain"),
+    ],
+)
+def test_bad_input(settings: Any, y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Reranker(**settings).fit(X, y)
