@@ -106,8 +106,8 @@ def choices(judged: Judged, splits: Sequence[Part], settings: Sequence[Chooser])
 def account(judged: Judged, chosen: Sequence[IntArray]) -> dict[str, Any]:
     """Scores of the choices of several splits: means, spread, and against the first hypothesis of each list.
 
-    "gain" is the mean over splits, with the bootstrap interval that resampled sentences give this mean; "of_first_split" is
-    what a user with one split reads.
+    "gain" is the mean over splits, with the bootstrap interval that resampled sentences give this mean;
+    "of_first_split" is what a user with one split reads.
     """
     metric, statistics, first = judged.metrics[0], judged.statistics[0], judged.lists.offsets[:-1]
     scores = [score(metric, statistics[rows]) for rows in chosen]
