@@ -44,7 +44,7 @@ _add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, pred
 _add_task(
     "rerank",
     "maxmargin.tasks.reranking.cli",
-    "Reranking of n-best lists: train, predict, evaluate, inspect, export.",
+    "Reranking of n-best lists and lattices: train, predict, evaluate, inspect, export.",
 )
 _add_task(
     "segment",

@@ -3,6 +3,8 @@ from .estimator import Reranker as Reranker
 from .files import Reading as Reading
 from .files import best_hypotheses as best_hypotheses
 from .files import read_judged as read_judged
+from .files import read_judged_lattices as read_judged_lattices
+from .files import write_best as write_best
 from .io.files import FileError as FileError
 from .io.files import read_nbest as read_nbest
 from .io.inputs import read_references as read_references

@@ -56,6 +56,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         coef_: the weights of dense features, then of sparse ones, in units of the scaled features.
         feature_names_: the name of each weight.
         report_: how settings were chosen, and the gain on held-out lists with its interval.
+        solution_: certificate, status and history of the last run of max-margin, lp7 and lp8; None for other methods.
         model_: the trained :class:`RerankerModel`.
     """
 
@@ -111,6 +112,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         held = None if dev is None else self._judged(as_lists(dev[0]), dev[1], grouped=False)
         model = train_reranker(judged, settings, dev=held)
         self.model_, self.report_ = model, model.report
+        self.solution_ = None if model.training is None else model.training.solution
         return self
 
     def _judged(self, lists: NBestLists, y: Any, *, grouped: bool) -> Judged:

@@ -20,6 +20,7 @@ from maxmargin.tasks.reranking.io.lattices import Lattices
 from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.model import RerankerModel
 from maxmargin.tasks.reranking.training import Judged, RerankerSettings, train_reranker
+from maxmargin.tasks.reranking.tuning.base import Tuned
 from maxmargin.tasks.reranking.tuning.lattices import TuningLattices
 from maxmargin.tasks.reranking.tuning.mert import Mert
 
@@ -67,8 +68,11 @@ def train_on_lattices(
                 break
             lists = more
             model = train_reranker(Judged.of(lists, lattices.references, metrics), chosen)
+        details = report.details if model.report is None else model.report.details
         if isinstance(report.variant, Mert):
-            model = _on_all_paths(edges, metrics[0], model, report.variant, settings)
+            tuned = _on_all_paths(edges, metrics[0], model, report.variant, settings)
+            model, details = replace(model, weights=tuned.weights), tuned.details
+    report = replace(report, details=details)  # of the last run; the others are those of the held-out lists
     return replace(model, report=report, metadata={**model.metadata, **report.as_dict(), "lattices": len(lattices)})
 
 
@@ -88,11 +92,10 @@ def _raw(model: RerankerModel) -> FloatArray:
 
 def _on_all_paths(
     edges: EdgeRows, metric: Metric, model: RerankerModel, method: Mert, settings: RerankerSettings
-) -> RerankerModel:
+) -> Tuned:
     """Go on with MERT from the weights of the lists, over all paths."""
     encoder, references = model.encoder, edges.lattices.references
     assert references is not None
     signs = settings.signs(encoder.names, encoder.n_weights)
     lattices = TuningLattices(edges.structure, edges.values / encoder.scale, edges.words, references, metric, signs)
-    tuned = replace(method, restarts=1).tune_lattices(lattices, start=model.weights, seed=settings.random_state)
-    return replace(model, weights=tuned.weights)
+    return replace(method, restarts=1).tune_lattices(lattices, start=model.weights, seed=settings.random_state)

@@ -224,7 +224,7 @@ class _Channel:
             key = np.where(there, key * np.uint64(0x9E3779B97F4A7C15) + word.astype(np.uint64) + np.uint64(1), key)
             last = np.where(there, word, last)
         length = np.count_nonzero(words != _NO_WORD, axis=2)
-        return words, np.stack([score, np.round(lm, 3), -swaps, length], axis=2), key
+        return words, np.stack([score, np.round(lm, 3), 0.0 - swaps, length], axis=2), key
 
     def _ordered(self, rng: np.random.Generator, rows: slice, words: IntArray) -> tuple[IntArray, FloatArray]:
         """Hypotheses with some pairs of words swapped, and how many of these pairs the source has in order."""

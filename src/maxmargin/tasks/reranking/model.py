@@ -117,7 +117,7 @@ class RerankerModel(Model):
                 'normalize="spread"'
             )
         names, scale = self.encoder.names, self.encoder.scale
-        return dict(zip(names, (self.weights[: len(names)] / scale).tolist(), strict=True))
+        return dict(zip(names, (self.weights[: len(names)] / scale + 0.0).tolist(), strict=True))  # no -0.0
 
     def sparse_weights(self) -> dict[str, float]:
         """Return the weights of sparse features that differ from zero, by name."""

@@ -130,6 +130,16 @@ def report_tables(report: Report) -> Iterator[Table]:
         yield _held_out_table(report)
 
 
+def conclusions(report: Report) -> Iterator[str]:
+    """Yield sentences for a terminal: what the metric tuned says, and what went wrong."""
+    if report.held_out:
+        yield report.held_out[0].verdict
+    else:
+        yield "nothing was held out, so that nothing is known of the gain; it takes two lists and two folds"
+    if "zero" in report.details:
+        yield f"warning: {report.details['zero']}"
+
+
 def _tried_table(report: Report) -> Table:
     names = list(report.tried[0][0])
     table = numbers_table(f"{report.variant.name}: held-out {report.held_out[0].metric}", *names, "score")

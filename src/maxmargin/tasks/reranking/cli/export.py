@@ -16,7 +16,7 @@ from maxmargin.tasks.common.text import STANDARD_INPUT, open_output
 def export(
     model: Annotated[Path, typer.Argument(help="A model written by rerank train.")],
     moses_ini: Annotated[
-        bool, typer.Option("--moses-ini", help="The section [weight] of a Moses configuration.")
+        bool, typer.Option("--moses-ini", help="The weights as lines of a Moses configuration, moses.ini.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object from names of features to weights.")] = False,
     sparse: Annotated[

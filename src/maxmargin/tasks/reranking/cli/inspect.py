@@ -28,7 +28,7 @@ def inspect(
     if as_json:
         print(json.dumps(found), flush=True)
         return
-    metadata = {name: value for name, value in found["metadata"].items() if not _nested(value)}
+    metadata = {name: value for name, value in found["metadata"].items() if not _nested(value) and value != []}
     report(metadata, as_json=False)
     for one in found["metadata"].get("trained_held_out", []):
         print(f"held out: {one['metric']} {one['first']:.2f} -> {one['reranked']:.2f}; {one['verdict']}")

@@ -136,8 +136,9 @@ def train(
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)
         return
-    from maxmargin.tasks.reranking.report import report_tables
+    from maxmargin.tasks.reranking.report import conclusions, report_tables
 
     for table in report_tables(model.report):
         console().print(table)
-    print(*(printable(one.verdict) for one in model.report.held_out[:1]), sep="\n")
+    for line in conclusions(model.report):
+        print(printable(line), flush=True)
