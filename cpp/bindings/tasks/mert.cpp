@@ -83,12 +83,16 @@ nb::tuple envelopes(const In<std::int64_t>& offsets, const In<double>& scores, c
     {
         const NoGil release;
         std::vector<std::vector<Segment>> found(static_cast<std::size_t>(n));
-        std::vector<Envelope> work(static_cast<std::size_t>(std::max(threads, 1)));
-        const int lanes = simd::lanes_in_use();
-        parallel_each(n, 16, threads, [&](int thread, std::int64_t i) {
-            const double *a = scores.data() + bounds[i], *b = slopes.data() + bounds[i];
-            const std::int64_t size = bounds[i + 1] - bounds[i];
-            found[i] = work[thread](a, b, size, extremes(b, size), lanes);
+        parallel_blocks(n, 16, threads, [&](int, std::int64_t first, std::int64_t last) {
+            Envelope envelope;
+            std::vector<Segment> lines;
+            for (std::int64_t i = first; i < last; ++i) {
+                lines.clear();
+                for (std::int64_t h = bounds[i]; h < bounds[i + 1]; ++h)
+                    lines.push_back(
+                        {0.0, slopes.data()[h], scores.data()[h], static_cast<std::int32_t>(h - bounds[i])});
+                found[i] = envelope.of_lines(lines);
+            }
         });
         for (std::int64_t i = 0; i < n; ++i) {
             for (const auto& segment : found[i]) {

@@ -1,7 +1,7 @@
 // Minimum error rate training on lists: ascent of corpus quality along coordinates and random directions (Och 2003).
 //
 // All restarts share a pool of directions: the coordinates, then the random ones. The slopes of all hypotheses along
-// each of them are computed once; scores of the current weights are kept and changed by each step.
+// each of them are computed and sorted once; scores of the current weights are kept and changed by each step.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,6 @@
 #include "maxmargin/reranking/quality.hpp"
 
 namespace maxmargin::reranking {
-
-MM_CLONES inline void add_scaled(double factor, const double* MM_RESTRICT from, double* MM_RESTRICT to,
-                                 std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
-}
 
 struct AscentSettings {
     std::int64_t max_sweeps;  // over the pool
@@ -50,28 +45,31 @@ class MertLists {
         directions_.assign(static_cast<std::size_t>(d * d), 0.0);
         for (std::int64_t k = 0; k < d; ++k) directions_[k * d + k] = 1.0;
         directions_.insert(directions_.end(), directions.begin(), directions.end());
-        slopes_.assign(static_cast<std::size_t>(pool_size() * n_), 0.0);
         const std::int64_t width = quality.n_statistics;
+        rows_.resize(static_cast<std::size_t>(n_ * d));
         statistics_.resize(static_cast<std::size_t>(n_ * width));
-        parallel_blocks(n_, 1024, threads, [&](int, std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) {
-                const double* row = rows.data() + kept_[i] * d_;
-                for (std::int64_t k = 0; k < d_; ++k) slopes_[k * n_ + i] = row[k];
-                std::copy_n(statistics.data() + kept_[i] * width, width, statistics_.data() + i * width);
+        slopes_.resize(static_cast<std::size_t>(pool_size() * n_));
+        order_.resize(slopes_.size());
+        parallel_each(static_cast<std::int64_t>(offsets_.size()) - 1, 16, threads, [&](int, std::int64_t i) {
+            for (std::int64_t h = offsets_[i]; h < offsets_[i + 1]; ++h) {
+                std::copy_n(rows.data() + kept_[h] * d, d, rows_.data() + h * d);
+                std::copy_n(statistics.data() + kept_[h] * width, width, statistics_.data() + h * width);
             }
-            for (std::int64_t j = 0; j < n_random_; ++j)
-                combine(direction(d_ + j), slopes_.data() + (d_ + j) * n_, begin, end);
-        });
-        extremes_.resize(static_cast<std::size_t>(pool_size() * n_lists()));
-        parallel_each(n_lists(), 16, threads, [&](int, std::int64_t i) {
-            for (std::int64_t j = 0; j < pool_size(); ++j)
-                extremes_[j * n_lists() + i] =
-                    extremes(slopes_.data() + j * n_ + offsets_[i], offsets_[i + 1] - offsets_[i]);
+            std::vector<std::pair<double, std::int32_t>> lines(static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]));
+            for (std::int64_t j = 0; j < pool_size(); ++j) {
+                for (std::size_t h = 0; h < lines.size(); ++h)
+                    lines[h] = {dot(offsets_[i] + static_cast<std::int64_t>(h), direction(j)), static_cast<int>(h)};
+                std::sort(lines.begin(), lines.end());
+                const std::int64_t begin = j * n_ + offsets_[i];
+                for (std::size_t t = 0; t < lines.size(); ++t) {
+                    slopes_[begin + static_cast<std::int64_t>(t)] = lines[t].first;
+                    order_[begin + static_cast<std::int64_t>(t)] = lines[t].second;
+                }
+            }
         });
     }
 
     std::int64_t n_features() const { return d_; }
-    std::int64_t n_lists() const { return static_cast<std::int64_t>(offsets_.size()) - 1; }
 
     // From the weights to a local optimum of the pool. Every direction is searched in turn, until none of them gains.
     Ascent ascend(double* weights, const std::int8_t* signs, const AscentSettings& settings) const {
@@ -86,8 +84,7 @@ class MertLists {
                 const Interval best = search(j, range, settings.window, work);
                 ++idle;
                 if (!(best.value > best.here + settings.min_gain) || best.gamma == 0.0) continue;
-                move(weights, signs, j, best.gamma);
-                add_scaled(best.gamma, slopes_.data() + j * n_, work.scores.data(), n_);
+                move(weights, signs, j, best.gamma, work);
                 idle = 0;
             }
         }
@@ -117,8 +114,13 @@ class MertLists {
 
     struct Work {
         explicit Work(const MertLists& lists)
-            : scores(static_cast<std::size_t>(lists.n_)), sweep(lists.quality_), lanes(simd::lanes_in_use()) {}
-        std::vector<double> scores;
+            : scores(static_cast<std::size_t>(lists.n_)), sweep(lists.quality_), lanes(simd::lanes_in_use()) {
+            std::int64_t most = 0;
+            for (std::size_t i = 1; i < lists.offsets_.size(); ++i)
+                most = std::max(most, lists.offsets_[i] - lists.offsets_[i - 1]);
+            sorted.resize(static_cast<std::size_t>(most));
+        }
+        std::vector<double> scores, sorted;  // of all hypotheses; of a list, in the order of slopes
         Envelope envelope;
         std::vector<Run> runs;
         Sweep sweep;
@@ -154,17 +156,14 @@ class MertLists {
         }
     }
 
-    // out[begin:end] = scores of the weights.
-    void combine(const double* weights, double* out, std::int64_t begin, std::int64_t end) const {
-        std::fill(out + begin, out + end, 0.0);
-        for (std::int64_t k = 0; k < d_; ++k)
-            if (weights[k] != 0.0) add_scaled(weights[k], slopes_.data() + k * n_ + begin, out + begin, end - begin);
+    double dot(std::int64_t row, const double* weights) const {
+        double sum = 0.0;
+        for (std::int64_t k = 0; k < d_; ++k) sum += rows_[row * d_ + k] * weights[k];
+        return sum;
     }
 
     void refresh(const double* weights, Work& work) const {
-        constexpr std::int64_t block = 1024;  // scores that stay in cache over all features
-        for (std::int64_t begin = 0; begin < n_; begin += block)
-            combine(weights, work.scores.data(), begin, std::min(begin + block, n_));
+        for (std::int64_t h = 0; h < n_; ++h) work.scores[h] = dot(h, weights);
     }
 
     double realized(Work& work) const {
@@ -180,7 +179,7 @@ class MertLists {
 
     Interval search(std::int64_t j, const GammaRange& range, std::int64_t window, Work& work) const {
         const double* slopes = slopes_.data() + j * n_;
-        const Extremes* ends = extremes_.data() + j * n_lists();
+        const std::int32_t* order = order_.data() + j * n_;
         constexpr double start = -std::numeric_limits<double>::infinity();
         const std::int64_t k = quality_.n_statistics;
         // Statistics are asked for as soon as the hypotheses are known and read some lists later, so that no list waits
@@ -206,32 +205,41 @@ class MertLists {
             }
         };
         for (std::size_t i = 0; i + 1 < offsets_.size(); ++i) {
-            const std::int64_t begin = offsets_[i];
-            const auto& segments =
-                work.envelope(work.scores.data() + begin, slopes + begin, offsets_[i + 1] - begin, ends[i], work.lanes);
+            const std::int64_t begin = offsets_[i], size = offsets_[i + 1] - begin;
+            const double* scores = work.scores.data() + begin;
+            for (std::int64_t t = 0; t < size; ++t) work.sorted[t] = scores[order[begin + t]];
+            const auto& segments = work.envelope.of_sorted(work.sorted.data(), slopes + begin, size, work.lanes);
             std::size_t t = 0;
             while (t + 1 < segments.size() && segments[t + 1].from <= range.low) ++t;
-            add(start, begin + segments[t].line);
+            add(start, begin + order[begin + segments[t].line]);
             for (++t; t < segments.size() && segments[t].from < range.high; ++t)
-                add(segments[t].from, begin + segments[t].line);
+                add(segments[t].from, begin + order[begin + segments[t].line]);
             read_to(std::exchange(asked[i % ahead], runs.size()));
         }
         read_to(runs.size());
         return work.sweep.best(range, window);
     }
 
-    void move(double* weights, const std::int8_t* signs, std::int64_t j, double gamma) const {
+    void move(double* weights, const std::int8_t* signs, std::int64_t j, double gamma, Work& work) const {
         for (std::int64_t k = 0; k < d_; ++k) {
             weights[k] += gamma * direction(j)[k];
             if (signs[k] * weights[k] < 0.0) weights[k] = 0.0;  // by rounding
+        }
+        const double* slopes = slopes_.data() + j * n_;
+        const std::int32_t* order = order_.data() + j * n_;
+        for (std::size_t i = 0; i + 1 < offsets_.size(); ++i) {
+            double* scores = work.scores.data() + offsets_[i];
+            for (std::int64_t t = offsets_[i]; t < offsets_[i + 1]; ++t) scores[order[t]] += gamma * slopes[t];
         }
     }
 
     std::int64_t d_, n_random_, n_ = 0;
     Quality quality_;
     std::vector<std::int64_t> offsets_, kept_;
-    std::vector<double> directions_, slopes_, statistics_;
-    std::vector<Extremes> extremes_;  // of the slopes of each direction in each list
+    std::vector<double> directions_, rows_, statistics_;
+    // Of each direction, list after list: slopes in rising order, and which hypothesis of the list has each.
+    std::vector<double> slopes_;
+    std::vector<std::int32_t> order_;
 };
 
 }  // namespace maxmargin::reranking

@@ -59,9 +59,9 @@ class EdgeRows:
         return batch.structure
 
     @cached_property
-    def words(self) -> list[str | None]:
-        """The words of all edges."""
-        return [None if word is None else str(word) for one in self.lattices.lattices for word in one.words or ()]
+    def words(self) -> list[str]:
+        """The words of all edges, empty where there are none."""
+        return ["" if word is None else str(word) for one in self.lattices.lattices for word in one.words or ()]
 
     def best_lists(self, weights: FloatArray, k: int) -> NBestLists:
         """Return the ``k`` best different texts of each lattice, best first, with the features of their best paths.
@@ -69,18 +69,20 @@ class EdgeRows:
         ``weights`` are in the units of :attr:`values`; totals are the scores.
         """
         structure, offsets = self.structure, self.structure.blocks[0].offsets
+        word, silent = self.words.__getitem__, np.array([not one for one in self.words], dtype=bool)
         found: list[list[tuple[str, FloatArray]]] = [[] for _ in range(structure.n_examples)]
-        for points in structure.k_best_words(self.values @ weights, k):
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.values @ weights
+        for points in structure.k_best_words(scores, k):
             if (points.status == PointStatus.NONFINITE).any():
                 index = int(np.argmax(points.status == PointStatus.NONFINITE))
                 raise ValueError(
                     f"example {index}: its scores are not finite, as its features are too large; scale them"
                 )
-            for i, path in enumerate(structure.decode(points.z)):
-                if points.status[i] != PointStatus.ABSENT:
-                    edges = offsets[i] + path
-                    text = " ".join(word for edge in edges.tolist() if (word := self.words[edge]))
-                    found[i].append((text, self.values[edges].sum(axis=0)))
+            sums = np.stack([structure.by_example(points.z * column) for column in self.values.T], axis=1)
+            spoken = structure.decode(np.where(silent, 0.0, points.z))
+            for i in np.flatnonzero(points.status != PointStatus.ABSENT).tolist():
+                found[i].append((" ".join(map(word, (offsets[i] + spoken[i]).tolist())), sums[i]))
         values = np.array([row for own in found for _, row in own])
         return NBestLists(
             texts=[text for own in found for text, _ in own],

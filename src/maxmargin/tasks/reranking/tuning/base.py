@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from maxmargin.structures._arrays import example_numbers, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.tasks.reranking.metrics.base import Metric
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +40,20 @@ class TuningLists:
     metric: Metric
     signs: npt.NDArray[np.int8]
     texts: Sequence[str] | None = None
+    _last: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what ``make`` returns, made anew only if the last key was another.
+
+        Settings of a method that differ in their strength alone share in this way what does not depend on it.
+        """
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = make()
+        return self._last[key]  # type: ignore[no-any-return]
 
     @property
     def n_features(self) -> int:

@@ -128,6 +128,8 @@ class MaxMargin(Method):
             warnings.filterwarnings("ignore", message="all weights of the model are zero")  # said in the details
             model = train_examples(examples, settings, hooks=hooks)
         assert model.training is not None
+        if model.training.interrupted:
+            raise KeyboardInterrupt  # other folds and settings would go on as if nothing had happened
         weights = np.where(lists.signs < 0, -model.weights, model.weights)
         if hooks is not None:
             details |= {"rounds": hooks.done, "settled": hooks.settled}

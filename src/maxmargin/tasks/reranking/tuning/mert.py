@@ -47,6 +47,7 @@ class Mert(Method):
         random_directions: directions beside the coordinates, drawn once for all starts.
         max_sweeps: passes over all directions from each start.
         smoothing: an interval counts with the mean quality over so many neighbors on each side; 0 for its own alone.
+            Means differ from line to line, so such ascents often end by ``max_sweeps`` only.
     """
 
     restarts: int = 20

@@ -91,7 +91,7 @@ class Pro(Method):
             margins, gradient = np.empty(rows.n), np.empty(rows.d)
             rows.times(weights, 1, margins)
             rows.transpose_times(-scale * special.expit(-margins), 1, gradient)
-            value = 0.5 / C * float(weights @ weights) + float(scale @ np.logaddexp(0.0, -margins))
+            value = 0.5 / C * float(weights @ weights) + float((scale * np.logaddexp(0.0, -margins)).sum())
             return value, gradient + weights / C
 
         begin = some.taken(np.zeros(lists.n_features) if start is None else vector(start, lists.n_features, "start"))
@@ -117,6 +117,10 @@ class Pro(Method):
 
     def pairs(self, lists: TuningLists, seed: int) -> tuple[IntArray, IntArray]:
         """Rows of the better and of the worse hypothesis of all pairs kept."""
+        key = "pairs", self.samples, self.keep, self.min_difference, seed
+        return lists.once(key, lambda: self._draw(lists, seed))
+
+    def _draw(self, lists: TuningLists, seed: int) -> tuple[IntArray, IntArray]:
         random, sizes = np.random.default_rng(seed), np.diff(lists.offsets)
         better, worse = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for some in pieces(np.full(len(lists), self.samples), _DRAWS_AT_ONCE):
