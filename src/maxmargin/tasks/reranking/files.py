@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,7 +114,7 @@ def read_weights(path: AnyPath) -> dict[str, float]:
             raise
         raise problem(path, None, f"not JSON ({error}); write one object of names and numbers") from None
     numbers = isinstance(found, dict) and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
         for value in found.values()
     )
     if not numbers:
