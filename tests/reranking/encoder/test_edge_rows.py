@@ -81,6 +81,9 @@ def test_what_lattices_cannot_have() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             EdgeRows.of(lattices(), encoder)
+    without = [replace(one, features=np.zeros((7, 0))) for one in lattices().lattices]
+    with pytest.raises(ValueError, match="the edges of the lattices have no features; give some, or length"):
+        EdgeRows.of(replace(lattices(), names=(), lattices=without), RerankingEncoder())
     huge = replace(lattices(), lattices=[replace(one, features=one.features * 1e200) for one in lattices().lattices])  # type: ignore[operator]
     with pytest.raises(ValueError, match="example 0: its scores are not finite"):
         EdgeRows.of(huge, RerankingEncoder()).best_lists(np.array([1e200, 1.0]), 1)

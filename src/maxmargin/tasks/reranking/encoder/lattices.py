@@ -43,6 +43,8 @@ class EdgeRows:
         if encoder.length and LENGTH not in columns:
             columns[LENGTH] = np.array([0.0 if word is None else len(str(word).split()) for word in words])
         names = encoder.names or tuple(columns)
+        if not names:
+            raise ValueError("the edges of the lattices have no features; give some, or length")
         missing = [name for name in names if name not in columns]
         if missing:
             raise ValueError(

@@ -51,7 +51,10 @@ class NgramFeatures:
         needed = chosen.copy()
         for _ in range(order - 1):  # the beginnings of chosen n-grams
             beginnings = prefixes[needed]
-            needed[beginnings[beginnings >= 0]] = True
+            beginnings = beginnings[beginnings >= 0]
+            if needed[beginnings].all():
+                break
+            needed[beginnings] = True
         place = np.cumsum(needed) - 1
         kept_words = np.zeros(len(words), dtype=bool)
         kept_words[last[needed]] = True
