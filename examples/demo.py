@@ -1,4 +1,4 @@
-"""Six models trained on data that need no download: ``make demo``.
+"""Seven models trained on data that need no download: ``make demo``.
 
 Three on the 1,797 handwritten digits (8 x 8 gray images) of scikit-learn:
 
@@ -15,6 +15,10 @@ One on the 260 English-French sentence pairs of the package:
 
 * alignment: link words that translate each other, from 195 hand-aligned pairs; the text of all 260 is the bitext. The
   score is 1 - AER. Baseline: the intersection of hidden Markov models trained on the same bitext.
+
+One on lists of translations that the package makes:
+
+* reranking: choose the best of 50 hypotheses, from 120 lists. The score is BLEU / 100. Baseline: the first of a list.
 
 One on pictures that the package draws:
 
@@ -44,6 +48,7 @@ import maxmargin as mm
 from maxmargin.report import plot_convergence
 from maxmargin.tasks import tagging
 from maxmargin.tasks.alignment import Bitext, WordAligner, evaluate, load_corpus, show
+from maxmargin.tasks.reranking import Bleu, Reranker, made_lists
 from maxmargin.tasks.segmentation import Segmenter
 from maxmargin.tasks.segmentation.drawings import PICTURE_CLASSES, drawn_pictures
 from maxmargin.tasks.segmentation.files.report import report_on_arrays
@@ -179,6 +184,17 @@ def alignment_task() -> tuple[Outcome, list[show.ShownPair]]:
     return outcome, show.shown_pairs(Bitext(test.source, test.target), predictions, test.references)
 
 
+def reranking_task() -> Outcome:
+    train, test = made_lists(120, seed=1), made_lists(100, seed=2)
+    # A fixed C, so that fit need not hold lists out to choose it.
+    model = Reranker(C=1.0, folds=0, n_jobs=-1).fit(train, train.references)
+    bleu = Bleu()
+    first = bleu.statistics(test.texts, test.references, test.owner)[test.offsets[:-1]]
+    baseline = float(bleu.quality(first.sum(axis=0)))
+    score = model.score(test, test.references)
+    return Outcome("reranking: translations", len(train), model, score, "first", baseline)
+
+
 @dataclass
 class Segmented:
     """The test pictures of the segmentation, their labels, and those of the model."""
@@ -291,8 +307,8 @@ def main() -> None:
     alignment, sentences = alignment_task()
     segmentation, pictures = segmentation_task()
     chain, matching = chain_task(digits.data, digits.target, rng), matching_task(images[200:800], rng)
-    outcomes = [cut, chain, matching, tagging_task(), alignment, segmentation]
-    table = Table(title="maxmargin demo: handwritten digits, sentences, sentence pairs, and pictures", box=SIMPLE_HEAD)
+    outcomes = [cut, chain, matching, tagging_task(), alignment, reranking_task(), segmentation]
+    table = Table(title="maxmargin demo: digits, sentences, translations, and pictures", box=SIMPLE_HEAD)
     for name in ("task", "train", "seconds", "gap", "test", "baseline"):
         table.add_column(name, justify="left" if name == "task" else "right")
     for outcome in outcomes:

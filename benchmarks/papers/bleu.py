@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linprog
 
 ORDER, NIST_ORDER = 4, 5
 
@@ -109,6 +110,20 @@ def pseudo_references(one: Candidates, levels: int) -> np.ndarray:
     """A mask of the candidates with one of the highest sentence BLEUs; of all only if they are equal."""
     values = np.unique(one.quality)[::-1]
     return np.asarray(one.quality) >= values[min(levels, max(len(values) - 1, 1)) - 1]
+
+
+def separable(one: Candidates) -> bool:
+    """Whether some direction has every pseudo-reference of the highest BLEU above every other candidate of the list."""
+    good = pseudo_references(one, 1)
+    pairs = (one.values[~good][:, None] - one.values[good][None]).reshape(-1, one.values.shape[1])
+    zero = np.zeros(pairs.shape[1])
+    return bool(linprog(zero, A_ub=pairs, b_ub=np.full(len(pairs), -1.0), bounds=(None, None)).status == 0)
+
+
+def costs(one: Candidates) -> np.ndarray:
+    """By how much each candidate's sentence BLEU is below the highest of the list."""
+    quality = np.asarray(one.quality)
+    return np.asarray(quality.max() - quality)
 
 
 def features(lists: list[Candidates], train: np.ndarray, *, trigrams: bool) -> list[Any]:
