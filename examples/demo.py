@@ -18,7 +18,7 @@ One on the 260 English-French sentence pairs of the package:
 
 One on lists of translations that the package makes:
 
-* reranking: choose the best of 50 hypotheses, from 120 lists. The score is BLEU / 100. Baseline: the first of each list.
+* reranking: choose the best of 50 hypotheses, from 120 lists. The score is BLEU / 100. Baseline: the first of a list.
 
 One on pictures that the package draws:
 

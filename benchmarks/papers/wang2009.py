@@ -12,7 +12,9 @@ import gzip
 import re
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -27,6 +29,8 @@ from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1
 from maxmargin.structures.candidates import Candidates
+from maxmargin.tasks.reranking import Judged, RerankerSettings, train_reranker
+from maxmargin.tasks.reranking.tuning.references import good_by_rank
 
 SENTENCES, TEST, SAMPLINGS = 6700, 1000, 5
 C, TOL = 30.0, 1e-2
@@ -416,14 +420,14 @@ def measure_letter(page: Page) -> None:
 # --- Table 2 --------------------------------------------------------------------------------------------------------
 
 
-def reranked(lists: list[bleu.Candidates], good: list[Any], part: Any, rest: Any, **settings: Any) -> list[int]:
+def reranked(lists: Judged, good: list[Any], part: Any, rest: Any, **settings: Any) -> list[int]:
     """What a model of the other lists chooses in one fold; a quarter of those chooses C by its BLEU."""
     trigrams = settings.pop("trigrams")
     dev, train = np.split(rest, [len(rest) // 4])
-    X = bleu.features(lists, train, trigrams=trigrams)
+    X, held_out = bleu.features(lists.lists, train, trigrams=trigrams), lists.select(dev)
 
     def metric(_: Any, picks: list[int]) -> float:
-        return bleu.scores([lists[i] for i in dev], picks)["bleu"]
+        return bleu.scores(held_out, picks)["bleu"]
 
     common = {"norm": "l1", "rescaling": "none", "tol": 1e-2, "max_seconds": 30.0, "n_jobs": 1, "metric": metric}
     model = mm.CandidatesSVM(C=[0.01, 0.1, 1.0, 10.0], **common, **settings)
@@ -434,8 +438,17 @@ def reranked(lists: list[bleu.Candidates], good: list[Any], part: Any, rest: Any
     return picks
 
 
+def by_mert(lists: Judged, part: Any, rest: Any) -> list[int]:
+    """What minimum error rate training on the other lists chooses in one fold."""
+    model = train_reranker(lists.select(rest), RerankerSettings(method="mert", folds=0, n_jobs=1))
+    return model.predict(lists.lists.select(part))
+
+
 def measure_smt(page: Page) -> None:
-    lists = bleu.made_up() if page.options.small else bleu.read(page.options.data / "reranking")
+    lists, shipped = bleu.made_up() if page.options.small else bleu.read(page.options.data / "reranking")
+    tuning = lists.tuning_lists(lists.lists.values, np.zeros(len(lists.lists.names), dtype=np.int8))
+    offsets = lists.lists.offsets[1:-1]
+    folds = 2 if page.options.small else 10
     order = np.random.default_rng(0).permutation(len(lists))
     found: dict[str, dict[str, dict[str, float]]] = {}
 
@@ -444,20 +457,26 @@ def measure_smt(page: Page) -> None:
 
     columns = {"highest": 1, "two highest": 2}
     judged("first of the list", [0] * len(lists), *columns)
+
+    def cross_validated(choose: Callable[[Any, Any], list[int]]) -> list[int]:
+        picks = np.zeros(len(lists), dtype=np.int64)
+        for part in np.array_split(order, folds):
+            picks[part] = choose(part, order[~np.isin(order, part)])
+        return picks.tolist()
+
     for trigrams in (False, True):
         for name, formulation in (("LP (7)", "nearest"), ("LP (8)", "all")):
             for column, levels in columns.items():
-                good = [bleu.pseudo_references(one, levels) for one in lists]
-                picks = np.zeros(len(lists), dtype=np.int64)
-                for part in np.array_split(order, 2 if page.options.small else 10):
-                    rest = order[~np.isin(order, part)]
-                    picks[part] = reranked(lists, good, part, rest, trigrams=trigrams, formulation=formulation)
-                judged(f"{name}, {'and trigrams' if trigrams else 'decoder features'}", picks.tolist(), column)
-    if shipped := bleu.shipped_choice(lists):
+                good = np.split(good_by_rank(tuning, tuning.quality, levels), offsets)
+                settings = {"trigrams": trigrams, "formulation": formulation}
+                picks = cross_validated(partial(reranked, lists, good, **settings))
+                judged(f"{name}, {'and trigrams' if trigrams else 'decoder features'}", picks, column)
+    judged("minimum error rate, decoder features", cross_validated(partial(by_mert, lists)), *columns)
+    if shipped:
         judged("minimum error rate, in sample", shipped, *columns)
-    judged("best sentence BLEU", [bleu.best(one) for one in lists], *columns)
+    judged("best sentence BLEU", [int(one.argmax()) for one in np.split(tuning.quality, offsets)], *columns)
     rows = [
-        [name, *chain.from_iterable((f"{100 * one[c]['bleu']:.2f}", f"{one[c]['nist']:.2f}") for c in columns)]
+        [name, *chain.from_iterable((f"{one[c]['bleu']:.2f}", f"{one[c]['nist']:.2f}") for c in columns)]
         for name, one in found.items()
     ]
     page.numbers["smt"] = found
