@@ -84,7 +84,7 @@ def make(
             rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets
         )
     elif kind == "lattice":
-        structure = random_lattice(rng, n, nodes=6)
+        structure = random_lattice(rng, n, nodes=8)
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     elif kind.startswith("chain"):
         lengths, n_labels = rng.integers(1, 5, size=n), 3

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linprog
 from sklearn.feature_extraction.text import CountVectorizer
 
 from maxmargin.tasks.reranking import Bleu, Judged, NBestLists, RerankingEncoder, made_lists, read_nbest, score
@@ -60,6 +61,13 @@ def features(lists: NBestLists, train: np.ndarray, *, trigrams: bool) -> list[An
         counts = counter.transform(map("<s> <s> {} </s>".format, lists.texts))
         rows = sp.csr_array(sp.hstack([sp.csr_array(rows), counts], format="csr", dtype=np.float64))
     return [rows[a:b] for a, b in pairwise(lists.offsets)]
+
+
+def separable(values: np.ndarray, good: np.ndarray) -> bool:
+    """Whether some direction of the features has every good candidate of a list above every other one."""
+    pairs = (values[~good][:, None] - values[good][None]).reshape(-1, values.shape[1])
+    zero = np.zeros(pairs.shape[1])
+    return bool(linprog(zero, A_ub=pairs, b_ub=np.full(len(pairs), -1.0), bounds=(None, None)).status == 0)
 
 
 def scores(lists: Judged, picks: Any) -> dict[str, float]:

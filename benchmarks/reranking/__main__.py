@@ -2,13 +2,13 @@
 
     python benchmarks/reranking [--only hansards rivals speech sparse] [--seeds 5] [--jobs 2] [--small] [--plots docs]
 
-- ``hansards``: cross-validated corpus BLEU of all methods on the 100-best lists of two systems, 100 sentences each, with
+- ``hansards``: cross-validated corpus BLEU of all methods on 100-best lists of two systems, 100 sentences each, with
   dense features and with sparse ones beside them.
 - ``rivals``: LightGBM's lambdarank, a linear SVM on pairs and random search on the same features and folds.
 - ``speech``: two scores and the length of 2,600 made lists of 100, tuned to the word error rate, against grids.
 - ``sparse``: a million sparse features (benchmarks/reranking/sparse.py).
 
-Tuning to BLEU over line searches has a benchmark of its own, benchmarks/mert.py.
+The speed of MERT: benchmarks/mert.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,19 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.metrics.resampling import score
 from maxmargin.tasks.reranking.training import Judged
+from maxmargin.tasks.reranking.tuning.base import Method
+from maxmargin.tasks.reranking.tuning.max_margin import LinearProgram7, LinearProgram8
 from maxmargin.tasks.reranking.tuning.methods import METHODS
 
 FEATURES = {"dense": RerankingEncoder(), "sparse": RerankingEncoder(ngrams=3, phrases=True)}
 """The given features alone, and with word n-grams up to three and phrase pairs."""
 
-SPARSE_SEEDS = 2
-"""Most splits with sparse features, which take longer."""
+SPARSE_METHODS: dict[str, Callable[[], Method]] = {
+    **{name: method for name, method in METHODS.items() if name != "mert"},
+    "lp7": lambda: LinearProgram7(C=(3.0, 10.0, 30.0)),
+    "lp8": lambda: LinearProgram8(C=(3.0, 10.0, 30.0)),
+}
+"""Methods that take sparse features; with a larger C the linear programs fit the training lists to the last one."""
 
 
 def measure(folder: Path, seeds: int, n_folds: int, jobs: int) -> dict[str, Any]:
@@ -30,13 +36,9 @@ def measure(folder: Path, seeds: int, n_folds: int, jobs: int) -> dict[str, Any]
         judged = read(folder, system)
         found[system] = {"lists": len(judged), "features": len(judged.lists.names), **ends(judged)}
         for kind, encoder in FEATURES.items():
-            several = range(min(seeds, SPARSE_SEEDS) if kind == "sparse" else seeds)
-            methods = {
-                name: settings_of(method())
-                for name, method in METHODS.items()
-                if kind == "dense" or name != "mert"  # which takes no sparse features
-            }
-            found[system][kind] = table(judged, encoder, methods, several, n_folds, jobs)
+            methods = METHODS if kind == "dense" else SPARSE_METHODS
+            settings = {name: settings_of(method()) for name, method in methods.items()}
+            found[system][kind] = table(judged, encoder, settings, seeds, n_folds, jobs)
     return found
 
 
@@ -61,7 +63,7 @@ def table(
     judged: Judged,
     encoder: RerankingEncoder,
     methods: Mapping[str, Sequence[Chooser]],
-    seeds: Sequence[int],
+    seeds: int,
     n_folds: int,
     jobs: int,
 ) -> dict[str, Any]:
@@ -69,15 +71,14 @@ def table(
     chosen: dict[str, list[IntArray]] = {name: [] for name in methods}
     seconds = dict.fromkeys(methods, 0.0)
     with mm.threads(jobs):
-        for seed in seeds:
+        for seed in range(seeds):
             splits = parts(judged, encoder, n_folds, seed)
             for name, settings in methods.items():
                 began = time.process_time()
                 chosen[name].append(choices(judged, splits, settings))
                 seconds[name] += time.process_time() - began
     return {
-        name: {**account(judged, rows), "cpu_seconds": round(seconds[name] / len(seeds), 1)}
-        for name, rows in chosen.items()
+        name: {**account(judged, rows), "cpu_seconds": round(seconds[name] / seeds, 1)} for name, rows in chosen.items()
     }
 
 

@@ -106,8 +106,8 @@ def choices(judged: Judged, splits: Sequence[Part], settings: Sequence[Chooser])
 def account(judged: Judged, chosen: Sequence[IntArray]) -> dict[str, Any]:
     """Scores of the choices of several splits: means, spread, and against the first hypothesis of each list.
 
-    "gain" is the mean over splits, with the bootstrap interval that resampled sentences give this mean; "of_first_split" is
-    what a user with one split reads.
+    "gain" is the mean over splits, with the bootstrap interval that resampled sentences give this mean;
+    "of_first_split" is what a user with one split reads.
     """
     metric, statistics, first = judged.metrics[0], judged.statistics[0], judged.lists.offsets[:-1]
     scores = [score(metric, statistics[rows]) for rows in chosen]
@@ -118,13 +118,15 @@ def account(judged: Judged, chosen: Sequence[IntArray]) -> dict[str, Any]:
         return 100.0 * (metric.quality(after) - metric.quality(before))
 
     gains = mean_interval(both, gain)
-    once = compare_scores(metric, statistics[first], statistics[chosen[0]])
+    compared = [compare_scores(metric, statistics[first], statistics[rows]) for rows in chosen]
+    once = compared[0]
     interval = score_interval(metric, statistics[chosen[0]])
     return {
         metric.name: round(float(np.mean(scores)), 2),
         "spread": round(float(np.std(scores, ddof=1)), 2) if len(scores) > 1 else None,
         "gain": round(float(np.mean(scores)) - score(metric, statistics[first]), 2),
         "gain_interval": [round(gains.low, 2), round(gains.high, 2)],
+        "significant_splits": sum(one.significant for one in compared),
         "of_first_split": {
             "score": round(scores[0], 2),
             "interval": [round(interval.low, 2), round(interval.high, 2)],

@@ -1,4 +1,4 @@
-"""What others use to rerank, on the features and folds of the Hansards: LightGBM, a linear SVM on pairs, random search."""
+"""Rivals on the features and folds of the Hansards: LightGBM, a linear SVM on pairs, random search."""
 
 from __future__ import annotations
 
@@ -20,34 +20,29 @@ DRAWS = 1000
 LEVELS = 31
 """Grades of relevance, as many as LightGBM allows."""
 
-TREES = {"n_estimators": (30, 100), "num_leaves": (4, 15), "min_child_samples": (20, 200)}
+TREES = {"n_estimators": (30, 100), "num_leaves": (4, 15)}
 """Settings of LightGBM that held-out lists choose from, beside features as they are or normalized within each list."""
 
 
 def measure(folder: Path, seeds: int, n_folds: int, draws: int, jobs: int) -> dict[str, Any]:
     rivals = {
-        "LightGBM lambdarank": boosted(jobs),
+        "LightGBM lambdarank": boosted(),
         "linear SVM on pairs": settings_of(PairwiseSvm()),
         "random search": settings_of(RandomSearch(draws)),
     }
-    return {
-        system: table(read(folder, system), FEATURES["dense"], rivals, range(seeds), n_folds, jobs)
-        for system in SYSTEMS
-    }
+    return {system: table(read(folder, system), FEATURES["dense"], rivals, seeds, n_folds, jobs) for system in SYSTEMS}
 
 
 @dataclass(frozen=True)
 class RandomSearch(Method):
-    """The weights of best corpus quality among random ones in ``[-1, 1]``, in units of the scaled features, and the start.
-
-    So fairseq tunes the weights of its rerankers.
-    """
+    """The best weights among the start and random ones in ``[-1, 1]``, as fairseq tunes its rerankers."""
 
     draws: int = DRAWS
 
     name = "random search"
 
     def tune(self, lists: TuningLists, *, start: FloatArray | None = None, seed: int = 0) -> Tuned:
+        """Return the weights of best corpus quality."""
         drawn = np.random.default_rng(seed).uniform(-1.0, 1.0, size=(self.draws, lists.n_features))
         pool = drawn if start is None else np.concatenate([start[None], drawn])
         return Tuned(max(pool, key=lambda weights: lists.corpus_quality(lists.choose(weights))))
@@ -62,9 +57,11 @@ class PairwiseSvm(Method):
     name = "linear SVM on pairs"
 
     def candidates(self) -> Sequence[Method]:
+        """The strengths that held-out lists choose from."""
         return [replace(self, C=C) for C in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)]
 
     def tune(self, lists: TuningLists, *, start: FloatArray | None = None, seed: int = 0) -> Tuned:
+        """Return the weights of the hyperplane."""
         from sklearn.svm import LinearSVC
 
         better, worse = Pro().pairs(lists, seed)
@@ -74,26 +71,27 @@ class PairwiseSvm(Method):
         return Tuned(np.ascontiguousarray(machine.coef_[0], dtype=np.float64))
 
 
-def boosted(jobs: int) -> list[Chooser]:
+def boosted() -> list[Chooser]:
     """LightGBM's lambdarank with each of its settings."""
 
     def chooser(within: bool, settings: dict[str, int]) -> Chooser:
-        return lambda part: _boosted(part, within, settings, jobs)
+        return lambda part: _boosted(part, within, settings)
 
     grid = [dict(zip(TREES, values, strict=True)) for values in product(*TREES.values())]
     return [chooser(within, settings) for within in (False, True) for settings in grid]
 
 
-def _boosted(part: Part, within: bool, settings: dict[str, int], jobs: int) -> IntArray:
+def _boosted(part: Part, within: bool, settings: dict[str, int]) -> IntArray:
     import lightgbm
 
     train, test = part.train, part.test
     ranker = lightgbm.LGBMRanker(
         **settings,
         learning_rate=0.05,
+        min_child_samples=100,
         label_gain=list(range(LEVELS)),
         random_state=part.seed,
-        n_jobs=jobs,
+        n_jobs=1,  # threads do not pay for trees this small
         verbosity=-1,
         force_row_wise=True,
     )

@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--one", choices=list(METHODS), help="train this model alone, in this process")
     parser.add_argument("--masters", type=int, nargs="*", default=[25, 50, 100, 200, 400], help="numbers of lists")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds of a run of the masters")
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds of a run of the masters")
     options = parser.parse_args()
     shape = options.lists, options.hypotheses, options.features
     if options.one:

@@ -49,14 +49,13 @@ def measure(n: int, jobs: int, plots: Path | None) -> dict[str, Any]:
     for name, rows in chosen.items():
         interval = score_interval(metric, statistics[rows])
         found[name] = {"WER": round(score(metric, statistics[rows]), 2), "interval": _rounded(interval)}
-        if name in (LINE, FIRST, ORACLE):
-            continue
-        against = compare_scores(metric, statistics[chosen[LINE]], statistics[rows])
-        found[name] |= {
-            "difference_from_line": round(against.difference, 2),
-            "difference_interval": _rounded(against),
-            "p_value": round(against.p_value, 4),
-        }
+        for grid in (LINE, SQUARE) if name in METHODS else ():
+            against = compare_scores(metric, statistics[chosen[grid]], statistics[rows])
+            found[name][f"against {grid}"] = {
+                "difference": round(against.difference, 2),
+                "interval": _rounded(against),
+                "p_value": round(against.p_value, 4),
+            }
     for name, own in weights.items():
         found[name]["share_and_bonus"] = [round(one, 3) for one in _share(own)]
         found[name]["seconds"], found[name]["cpu_seconds"] = seconds[name]
@@ -66,7 +65,13 @@ def measure(n: int, jobs: int, plots: Path | None) -> dict[str, Any]:
     ]
     if plots is not None:
         found["plot"] = plot(found, curve, best, plots)
-    return {"lists": [len(train), len(test)], "hypotheses": lists.n_hypotheses, "rows": found}
+    every = {name: _timed(lambda name=name: _tuned(judged, name, jobs))[1] for name in ("max-margin", "mert")}
+    return {
+        "lists": [len(train), len(test)],
+        "hypotheses": lists.n_hypotheses,
+        "rows": found,
+        "seconds_and_cpu_seconds_of_all_lists": every,
+    }
 
 
 def _timed(call: Callable[[], FloatArray]) -> tuple[FloatArray, tuple[float, float]]:
@@ -117,21 +122,23 @@ def plot(found: dict[str, Any], curve: Sequence[float], best: Sequence[float], o
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, panel = plt.subplots(figsize=(8, 5), layout="constrained")
-    panel.plot(SHARES, curve, marker=".", color="gray", label="grid, length without weight")
-    panel.plot(SHARES, best, marker=".", color="black", label="grid, best weight of the length for these lists")
-    for number, name in enumerate([FIRST, LINE, SQUARE, *METHODS]):
-        share = found[name]["share_and_bonus"][0]
-        marker = "s" if name in (FIRST, LINE, SQUARE) else "o"
-        panel.plot(share, found[name]["WER"], marker, color=f"C{number}", markersize=7, label=name)
-    low = found[ORACLE]["WER"]
-    panel.axhline(low, color="gray", linestyle="--", linewidth=1, label=f"oracle, {low:.1f}")
-    panel.set_xlim(0.6, 1.0)
-    panel.set_ylim(low - 0.3, 1.15 * found[FIRST]["WER"])
-    panel.set_xlabel("weight of the language model; that of the acoustic score is one minus it")
-    panel.set_ylabel("held-out WER, %")
-    panel.grid(alpha=0.3)
-    panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, frameon=False)
+    figure, (whole, near) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    points = {name: (found[name]["share_and_bonus"][0], found[name]["WER"]) for name in (FIRST, LINE, SQUARE, *METHODS)}
+    for panel in (whole, near):
+        panel.plot(SHARES, curve, marker=".", color="gray", label="grid, length without weight")
+        panel.plot(SHARES, best, marker=".", color="black", label="grid, best weight of the length for these lists")
+        for number, (name, point) in enumerate(points.items()):
+            marker = "o" if name in METHODS else "s"
+            panel.plot(*point, marker, color=f"C{number}", markersize=8, alpha=0.8, label=name)
+        panel.set_xlabel("weight of the language model; acoustic: 1 - it")
+        panel.grid(alpha=0.3)
+    whole.set_xlim(0.6, 1.0)
+    whole.set_ylim(min(best) - 0.5, 1.15 * found[FIRST]["WER"])
+    whole.set_ylabel("held-out WER, %")
+    shares, rates = (np.array(own) for own in zip(*(points[name] for name in METHODS), strict=True))
+    near.set_xlim(shares.min() - 0.01, shares.max() + 0.02)
+    near.set_ylim(rates.min() - 0.05, rates.max() + 0.15)
+    near.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, frameon=False)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "reranking_speech.png"
     figure.savefig(path, dpi=110)

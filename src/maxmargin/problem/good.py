@@ -13,7 +13,7 @@ and solve the convex problem of that one, in which the other good outputs are no
 objective (:class:`maxmargin.training.BestGood`).
 
 The most violated constraint is a pair, which enters a problem as the point ``gold + bad - good``.
-:class:`CandidateSets` are good sets of explicit lists.
+:class:`CandidateSets` are good sets of explicit lists, :class:`maxmargin.problem.PathSets` those of lattices.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostVi
     counts = wrong & (status != PointStatus.ABSENT) & ~(violation <= 0.0)
     z = _or_gold(problem, z, counts)
     factor = np.where(counts, problem.scale, 0.0)
-    return MostViolated(z, np.where(counts, problem.scale * violation, 0.0), factor, factor)
+    # Where no output is wrong the violation is -inf, which a weight of 0 would turn into NaN.
+    return MostViolated(z, factor * np.where(counts, violation, 0.0), factor, factor)
 
 
 def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:

@@ -281,9 +281,9 @@ class Problem:
         """A compiled view of single examples, for online passes; ``ranks`` outputs at most are asked for at a time.
 
         The most violated output comes from the structure's oracle: an argmax where the margin is rescaled, and on
-        chains, trees and lists also where the slack is (except for costs on pairs of a chain, or costs that are not
-        multiples of a unit) or nothing is; pairs of candidates have a compiled hinge. Elsewhere it comes from the batch
-        methods of one example, by a call of Python.
+        chains, trees, lattices and lists also where the slack is (except for costs on pairs of a chain, or its costs
+        that are not multiples of a unit) or nothing is; pairs of candidates and of paths have compiled hinges.
+        Elsewhere it comes from the batch methods of one example, by a call of Python.
         """
         structure, gold = self.structure, self.gold_point
         blocks = [block.offsets for block in structure.blocks]

@@ -18,7 +18,7 @@ from maxmargin.features.parts import PartFeatures
 from maxmargin.optimization.base import Solver
 from maxmargin.problem import CandidateSets
 from maxmargin.problem.good import FORMULATIONS
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.reranking.tuning.base import Method, Tuned, TuningLists
 from maxmargin.tasks.reranking.tuning.references import (
     corpus_quality,
@@ -160,8 +160,7 @@ class MaxMargin(Method):
         if self.formulation == "all":
             given = CandidateSets.build(structure, features, good, "all")
         elif self.formulation == "nearest":
-            near = None if lists.texts is None else nearest_by_texts(lists.texts, lists.offsets, good)
-            given = CandidateSets.build(structure, features, good, "nearest", nearest=near)
+            given = CandidateSets.build(structure, features, good, "nearest", nearest=_nearest(lists, good))
         elif self.formulation == "gold" and self.margin == "cost":
             given = None  # hypotheses as good as the gold one have no margin to it
         costs = None
@@ -221,6 +220,14 @@ def _flipped(rows: Any, signs: npt.NDArray[np.int8]) -> Any:
     if isinstance(rows, np.ndarray):
         return rows * factor
     return sp.csr_array((rows.data * factor[rows.indices], rows.indices, rows.indptr), shape=rows.shape)
+
+
+def _nearest(lists: TuningLists, good: npt.NDArray[np.bool_]) -> IntArray | None:
+    """The good hypothesis that each one resembles most; None if the lists have no texts to compare."""
+    texts = lists.texts
+    if texts is None:
+        return None
+    return lists.once(("nearest", good.tobytes()), lambda: nearest_by_texts(texts, lists.offsets, good))
 
 
 def _scale(lists: TuningLists, costs: FloatArray) -> float:
