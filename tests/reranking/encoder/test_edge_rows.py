@@ -6,9 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.reranking import Lattices, WordErrorRate, made_lattices, train_on_lattices
+from maxmargin.tasks.reranking import Lattices, WordErrorRate, made_lattices, made_lists, train_on_lattices
 from maxmargin.tasks.reranking.encoder.lattices import EdgeRows, merged
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.training import RerankerSettings
@@ -81,6 +82,17 @@ def test_what_lattices_cannot_have() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             EdgeRows.of(lattices(), encoder)
+    sparse = made_lists(4, size=3)
+    names = sp.csr_array(np.arange(float(sparse.n_hypotheses))[:, None])
+    fitted, _ = RerankingEncoder().fit_rows(replace(sparse, sparse_names=("x_y",), sparse=names))
+    with pytest.raises(ValueError, match="only dense ones; train without sparse ones"):
+        EdgeRows.of(lattices(), fitted)
+    silent = [replace(lattices().lattices[0], words=None), *lattices().lattices[1:]]
+    with pytest.raises(ValueError, match="lattice 0 has no words; give words"):
+        EdgeRows.of(replace(lattices(), lattices=silent), RerankingEncoder(length=True))
+    bare = [replace(one, features=np.zeros((len(one.edges), 0))) for one in lattices().lattices]  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no features; give scores on their edges"):
+        EdgeRows.of(replace(lattices(), lattices=bare, names=()), RerankingEncoder())
     huge = replace(lattices(), lattices=[replace(one, features=one.features * 1e200) for one in lattices().lattices])  # type: ignore[operator]
     with pytest.raises(ValueError, match="example 0: its scores are not finite"):
         EdgeRows.of(huge, RerankingEncoder()).best_lists(np.array([1e200, 1.0]), 1)

@@ -35,13 +35,14 @@ class EdgeRows:
         """Return the features that an encoder asks for: those that it knows, or before it knows any, all there are."""
         if encoder.ngrams or encoder.phrases:
             raise ValueError("n-grams and phrase pairs are features of lists, not of lattices; leave them out")
+        if encoder.sparse:
+            raise ValueError("the model has sparse features, and lattices only dense ones; train without sparse ones")
         if encoder.normalize == "list":
             raise ValueError('features of lattices cannot be normalized within lists; use normalize="spread"')
-        words = [word for one in lattices.lattices for word in one.words or ()]
         own = np.concatenate([np.asarray(one.features, dtype=np.float64) for one in lattices.lattices])
         columns = dict(zip(lattices.names, own.T, strict=True))
         if encoder.length and LENGTH not in columns:
-            columns[LENGTH] = np.array([0.0 if word is None else len(str(word).split()) for word in words])
+            columns[LENGTH] = np.array([float(len(word.split())) for word in _words(lattices)])
         names = encoder.names or tuple(columns)
         missing = [name for name in names if name not in columns]
         if missing:
@@ -49,6 +50,8 @@ class EdgeRows:
                 f"the lattices lack the feature {missing[0]!r} that the model was trained with; they have "
                 f"{', '.join(columns) or 'none'}"
             )
+        if not names:
+            raise ValueError("the lattices have no features; give scores on their edges, or length=True")
         return cls(lattices, names, np.stack([columns[name] for name in names], axis=1))
 
     @cached_property
@@ -61,7 +64,7 @@ class EdgeRows:
     @cached_property
     def words(self) -> list[str]:
         """The words of all edges, empty where there are none."""
-        return ["" if word is None else str(word) for one in self.lattices.lattices for word in one.words or ()]
+        return _words(self.lattices)
 
     def best_lists(self, weights: FloatArray, k: int) -> NBestLists:
         """Return the ``k`` best different texts of each lattice, best first, with the features of their best paths.
@@ -117,3 +120,13 @@ def merged(first: NBestLists, second: NBestLists) -> NBestLists:
         ids=first.ids,
         references=first.references,
     )
+
+
+def _words(lattices: Lattices) -> list[str]:
+    """The words of all edges, empty where there are none."""
+    found: list[str] = []
+    for index, one in enumerate(lattices.lattices):
+        if one.words is None:
+            raise ValueError(f"lattice {index} has no words; give words to mm.WordLattice, None for edges without one")
+        found += ["" if word is None else str(word) for word in one.words]
+    return found
