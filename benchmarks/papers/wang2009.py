@@ -12,7 +12,9 @@ import gzip
 import re
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import chain, product
 from typing import Any
 
@@ -27,6 +29,8 @@ from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1
 from maxmargin.structures.candidates import Candidates
+from maxmargin.tasks.reranking import Judged, RerankerSettings, train_reranker
+from maxmargin.tasks.reranking.tuning.references import costs_of, good_by_rank
 
 SENTENCES, TEST, SAMPLINGS = 6700, 1000, 5
 C, TOL = 30.0, 1e-2
@@ -420,16 +424,35 @@ MARGINS = {"one": "none", "BLEU": "margin"}
 """A margin of 1, or as large as a candidate's sentence BLEU is lower; the library's names."""
 
 
+class Lists:
+    """The lists with their BLEU statistics, pseudo-references and costs."""
+
+    def __init__(self, judged: Judged) -> None:
+        self.judged, self.offsets = judged, judged.lists.offsets[1:-1]
+        values = judged.lists.values
+        self.tuning = judged.tuning_lists(values, np.zeros(values.shape[1], dtype=np.int8))
+        self.values = np.split(values, self.offsets)
+        self.quality = np.split(self.tuning.quality, self.offsets)
+
+    def good(self, levels: int) -> list[Any]:
+        """For each list a mask of the candidates with one of the highest sentence BLEUs."""
+        return np.split(good_by_rank(self.tuning, self.tuning.quality, levels), self.offsets)
+
+    def costs(self, margin: str) -> list[Any] | None:
+        """By how much each candidate's sentence BLEU is below the highest of its list; None for a margin of 1."""
+        return None if margin == "one" else np.split(costs_of(self.tuning, self.tuning.quality), self.offsets)
+
+
 def reranked(
-    lists: list[bleu.Candidates], good: list[Any], part: Any, rest: Any, *, trigrams: bool, margin: str, **settings: Any
+    lists: Lists, good: list[Any], part: Any, rest: Any, *, trigrams: bool, margin: str, **settings: Any
 ) -> list[int]:
     """What a model of the other lists chooses in one fold; a quarter of those chooses C by its BLEU."""
     dev, train = np.split(rest, [len(rest) // 4])
-    X = bleu.features(lists, train, trigrams=trigrams)
-    costs = None if margin == "one" else [bleu.costs(lists[i]) for i in train]
+    X, held_out = bleu.features(lists.judged.lists, train, trigrams=trigrams), lists.judged.select(dev)
+    costs = lists.costs(margin)
 
     def metric(_: Any, picks: list[int]) -> float:
-        return bleu.scores([lists[i] for i in dev], picks)["bleu"]
+        return bleu.scores(held_out, picks)["bleu"]
 
     common = {
         "norm": "l1",
@@ -442,57 +465,67 @@ def reranked(
     model = mm.CandidatesSVM(C=[0.01, 0.1, 1.0, 10.0], **common, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        held_out = [X[i] for i in dev], [good[i] for i in dev]
-        model.fit([X[i] for i in train], [good[i] for i in train], costs=costs, dev=held_out)
+        model.fit(
+            [X[i] for i in train],
+            [good[i] for i in train],
+            costs=None if costs is None else [costs[i] for i in train],
+            dev=([X[i] for i in dev], [good[i] for i in dev]),
+        )
     picks: list[int] = model.predict([X[i] for i in part])
     return picks
 
 
-def least_hinges(lists: list[bleu.Candidates], formulation: str, margin: str) -> dict[str, float]:
+def by_mert(lists: Lists, part: Any, rest: Any) -> list[int]:
+    """What minimum error rate training on the other lists chooses in one fold."""
+    model = train_reranker(lists.judged.select(rest), RerankerSettings(method="mert", folds=0, n_jobs=1))
+    return model.predict(lists.judged.lists.select(part))
+
+
+def least_hinges(lists: Lists, formulation: str, margin: str) -> dict[str, float]:
     """The sum of hinges at zero weights, and a certified lower bound of it over all weights with ||w||_1 <= 1000.
 
     Decoder features, pseudo-references of the highest BLEU.
     """
-    X = bleu.features(lists, np.arange(len(lists)), trigrams=False)
-    good = [bleu.pseudo_references(one, 1) for one in lists]
-    costs = None if margin == "one" else [bleu.costs(one) for one in lists]
+    X = bleu.features(lists.judged.lists, np.arange(len(lists.judged)), trigrams=False)
+    good, costs = lists.good(1), lists.costs(margin)
     settings = {"formulation": formulation, "rescaling": MARGINS[margin], "solver": mm.ColumnGeneration(master="highs")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = mm.CandidatesSVM(norm="l1", C=np.inf, radius=1e3, tol=1e-6, **settings).fit(X, good, costs=costs)
-    hinges = [
-        1.0 - float(one.all()) if margin == "one" else float(bleu.costs(own).max())
-        for one, own in zip(good, lists, strict=True)
-    ]
+    hinges = [1.0 - float(one.all()) for one in good] if costs is None else [float(one.max()) for one in costs]
     return {"at zero": sum(hinges), "least": model.solution_.certificate.dual}
 
 
 def measure_smt(page: Page) -> None:
-    lists = bleu.made_up() if page.options.small else bleu.read(page.options.data / "reranking")
-    order = np.random.default_rng(0).permutation(len(lists))
+    read, shipped = bleu.made_up() if page.options.small else bleu.read(page.options.data / "reranking")
+    lists, order = Lists(read), np.random.default_rng(0).permutation(len(read))
     found: dict[str, dict[str, dict[str, float]]] = {}
 
     def judged(name: str, picks: list[int], *columns: str) -> None:
-        found[name] = found.get(name, {}) | dict.fromkeys(columns, bleu.scores(lists, picks))
+        found[name] = found.get(name, {}) | dict.fromkeys(columns, bleu.scores(read, picks))
+
+    def cross_validated(choose: Callable[[Any, Any], list[int]]) -> list[int]:
+        picks = np.zeros(len(read), dtype=np.int64)
+        for part in np.array_split(order, 2 if page.options.small else 10):
+            picks[part] = choose(part, order[~np.isin(order, part)])
+        chosen: list[int] = picks.tolist()
+        return chosen
 
     columns = {"highest": 1, "two highest": 2}
-    judged("first of the list", [0] * len(lists), *columns)
+    judged("first of the list", [0] * len(read), *columns)
     programs = {"LP (7)": "nearest", "LP (8)": "all"}
     runs = product((False, True), MARGINS, programs.items(), columns.items())
     for trigrams, margin, (name, formulation), (column, levels) in runs:
-        good = [bleu.pseudo_references(one, levels) for one in lists]
-        picks = np.zeros(len(lists), dtype=np.int64)
-        for part in np.array_split(order, 2 if page.options.small else 10):
-            rest = order[~np.isin(order, part)]
-            settings = {"trigrams": trigrams, "margin": margin, "formulation": formulation}
-            picks[part] = reranked(lists, good, part, rest, **settings)
+        settings = {"trigrams": trigrams, "margin": margin, "formulation": formulation}
+        picks = cross_validated(partial(reranked, lists, lists.good(levels), **settings))
         wide = "and trigrams" if trigrams else "decoder features"
-        judged(f"{name}, {wide}{'' if margin == 'one' else ', margins by BLEU'}", picks.tolist(), column)
-    if shipped := bleu.shipped_choice(lists):
+        judged(f"{name}, {wide}{'' if margin == 'one' else ', margins by BLEU'}", picks, column)
+    judged("minimum error rate, decoder features", cross_validated(partial(by_mert, lists)), *columns)
+    if shipped:
         judged("minimum error rate, in sample", shipped, *columns)
-    judged("best sentence BLEU", [bleu.best(one) for one in lists], *columns)
+    judged("best sentence BLEU", [int(one.argmax()) for one in lists.quality], *columns)
     rows = [
-        [name, *chain.from_iterable((f"{100 * one[c]['bleu']:.2f}", f"{one[c]['nist']:.2f}") for c in columns)]
+        [name, *chain.from_iterable((f"{one[c]['bleu']:.2f}", f"{one[c]['nist']:.2f}") for c in columns)]
         for name, one in found.items()
     ]
     least = {
@@ -500,8 +533,8 @@ def measure_smt(page: Page) -> None:
         for margin in MARGINS
         for name, formulation in programs.items()
     }
-    choice = [one for one in lists if not bleu.pseudo_references(one, 1).all()]
-    alone = sum(map(bleu.separable, choice))
+    choice = [pair for pair in zip(lists.values, lists.good(1), strict=True) if not pair[1].all()]
+    alone = sum(bleu.separable(*pair) for pair in choice)
     page.numbers["smt"] = found | {"hinges": least, "lists with a choice": len(choice), "separable alone": alone}
     sentence = "; ".join(f"{name}: {one['at zero']:.2f} and {one['least']:.2f}" for name, one in least.items())
     note = "Sum of hinges at w = 0, and a certified lower bound of it over all weights with ||w||_1 <= 1,000, decoder "

@@ -32,6 +32,7 @@ def test_real_valued_gains(method: Any) -> None:
         np.mean([gains[at] for gains, at in zip(GAINS, model.predict(X), strict=True)])
     )
     assert model.report_.held_out[0].metric == "gain"
+    assert (model.solution_ is not None) == (method == "max-margin")
     assert model.feature_names_ == ["x0", "x1", "x2"]
     assert len(model.decision_function(X)) == 50
     assert model.rank(X)[0].tolist() == np.argsort(-model.decision_function(X)[0], kind="stable").tolist()

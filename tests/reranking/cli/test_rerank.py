@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,17 @@ def test_train_says_what_is_gained(files: Path, tmp_path: Path) -> None:
     assert mm.load(tmp_path / "model").describe() == {name: one for name, one in found.items() if name != "model"}
 
 
+def test_train_says_what_is_not_known(files: Path, tmp_path: Path) -> None:
+    options = "rerank", "train", "--method", "max-margin", "--folds", "0", "--out", str(tmp_path / "model")
+    assert run(*options, *given(files)).startswith("nothing was held out")
+    assert "held_out" not in run("rerank", "inspect", str(tmp_path / "model"))
+    lists = read_nbest(files / "train.gz")
+    same = tmp_path / "same.nbest"
+    write_nbest(replace(lists, names=("one",), values=np.ones((lists.n_hypotheses, 1))), same)
+    text = run(*options, "--nbest", str(same), *given(files)[2:])
+    assert text.splitlines()[-1].startswith("warning: all weights are zero")
+
+
 def test_predict_writes_the_best_texts(files: Path, tmp_path: Path) -> None:
     model, lists = mm.load(files / "model"), read_nbest(files / "test.gz")
     nbest = str(files / "test.gz")
@@ -101,6 +114,7 @@ def test_a_file_of_gains_is_a_metric(files: Path, tmp_path: Path) -> None:
     options = "--nbest", str(files / "train.gz"), "--metric", str(gains), "--method", "mert"
     text = run(*TRAIN, *options, "--out", str(tmp_path / "model"))
     assert "gain" in text
+    assert re.search(r"\(gain [+-]\d+\.\d{4}, p = ", text)  # gains may be small
     weights = json.loads(run("rerank", "export", str(tmp_path / "model"), "--json"))
     assert set(weights) == set(lists.names)
     gains.write_text("".join("1 2\n" for _ in lists.texts))

@@ -42,6 +42,19 @@ def test_the_weights_are_optimal(weighted, sparse, signs):
     assert (lists.signs[~free] * slope[~free] >= -1e-4).all()
 
 
+def test_pairs_are_drawn_once_for_all_strengths():
+    """And again for other settings, another seed and other lists."""
+    lists = made_lists(1, n=12, formula=Formula.MEAN)
+    method = Pro(samples=60, keep=20)
+    first = method.pairs(lists, 4)
+    assert replace(method, C=3.0).pairs(lists, 4) is first
+    for other, seed in ((replace(method, keep=10), 4), (method, 5)):
+        found, alone = other.pairs(lists, seed), other.pairs(replace(lists), seed)
+        assert found is not first
+        np.testing.assert_array_equal(found, alone)
+    np.testing.assert_array_equal(method.pairs(lists, 4), first)
+
+
 def test_pairs_are_the_most_different_of_those_drawn():
     lists = made_lists(2, n=9, most=30, formula=Formula.MEAN)
     method = Pro(samples=300, keep=7, min_difference=0.4)

@@ -31,6 +31,7 @@ class HeldOut:
         oracle: of the hypothesis of each list that is best by itself.
         interval: bootstrap interval of ``reranked``.
         comparison: ``reranked - first``, with its interval and significance.
+        decimals: digits behind the point in tables.
     """
 
     metric: str
@@ -40,6 +41,7 @@ class HeldOut:
     oracle: float
     interval: Interval
     comparison: ScoreComparison
+    decimals: int = 2
 
     @classmethod
     def of(
@@ -62,12 +64,18 @@ class HeldOut:
             oracle=score(metric, oracle),
             interval=score_interval(metric, reranked, level=level, seed=seed),
             comparison=compare_scores(metric, first, reranked, level=level, seed=seed),
+            decimals=metric.decimals,
         )
+
+    def shown(self, value: float, *, signed: bool = False) -> str:
+        """A score of the metric as text, or with ``signed`` a difference."""
+        return f"{value:{'+' if signed else ''}.{self.decimals}f}"
 
     @property
     def verdict(self) -> str:
         """One plain sentence."""
-        size = f"{self.metric} {self.comparison.difference:+.2f}, p = {self.comparison.p_value:.4f}"
+        difference = self.shown(self.comparison.difference, signed=True)
+        size = f"{self.metric} {difference}, p = {self.comparison.p_value:.4f}"
         if not self.comparison.significant:
             return f"no significant gain over the first hypothesis of each list ({size})"
         better = (self.comparison.difference < 0.0) == self.comparison.lower_is_better
@@ -140,11 +148,11 @@ def conclusions(report: Report) -> Iterator[str]:
 
 
 def _tried_table(report: Report) -> Table:
-    names = list(report.tried[0][0])
-    table = numbers_table(f"{report.variant.name}: held-out {report.held_out[0].metric}", *names, "score")
-    for settings, shown in report.tried:
+    names, tuned = list(report.tried[0][0]), report.held_out[0]
+    table = numbers_table(f"{report.variant.name}: held-out {tuned.metric}", *names, "score")
+    for settings, value in report.tried:
         mark = "chosen" if settings == report.variant.describe() else ""
-        table.add_row(mark, *(f"{settings[name]:g}" for name in names), f"{shown:.2f}")
+        table.add_row(mark, *(f"{settings[name]:g}" for name in names), tuned.shown(value))
     return table
 
 
@@ -155,12 +163,12 @@ def _held_out_table(report: Report) -> Table:
     for one in report.held_out:
         table.add_row(
             one.metric if one.tuned else f"{one.metric} (not tuned)",
-            f"{one.first:.2f}",
-            f"{one.reranked:.2f}",
-            f"{one.interval.low:.2f} to {one.interval.high:.2f}",
-            f"{one.comparison.difference:+.2f}",
-            f"{one.comparison.low:+.2f} to {one.comparison.high:+.2f}",
+            one.shown(one.first),
+            one.shown(one.reranked),
+            f"{one.shown(one.interval.low)} to {one.shown(one.interval.high)}",
+            one.shown(one.comparison.difference, signed=True),
+            f"{one.shown(one.comparison.low, signed=True)} to {one.shown(one.comparison.high, signed=True)}",
             f"{one.comparison.p_value:.4f}",
-            f"{one.oracle:.2f}",
+            one.shown(one.oracle),
         )
     return table

@@ -31,7 +31,7 @@ def inspect(
     metadata = {name: value for name, value in found["metadata"].items() if not _nested(value) and value != []}
     report(metadata, as_json=False)
     for one in found["metadata"].get("trained_held_out", []):
-        print(f"held out: {one['metric']} {one['first']:.2f} -> {one['reranked']:.2f}; {one['verdict']}")
+        print(f"held out: {one['metric']} {one['first']:.4g} -> {one['reranked']:.4g}; {one['verdict']}")
     print_weights("weights, in units of scaled features", found["weights"], lambda entry: str(entry["feature"]))
 
 

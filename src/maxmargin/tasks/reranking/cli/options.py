@@ -25,15 +25,21 @@ LatticeFiles = Annotated[
     typer.Option("--lattices", metavar="FILE...", help="In place of lists: lattices, files or folders of files."),
 ]
 NBest = Annotated[
-    str | None, typer.Option("--nbest", metavar="FILE", help="Lists of hypotheses; - for standard input.")
+    str | None, typer.Option("--nbest", metavar="FILE", help="Lists of hypotheses with features; - for standard input.")
 ]
 References = Annotated[
     list[str] | None,
-    typer.Option("--references", metavar="FILE...", help="References: files with a line per list."),
+    typer.Option(
+        "--references", metavar="FILE...", help="References, if the lists have none: files with a line per list."
+    ),
 ]
 Segments = Annotated[
     str | None,
-    typer.Option("--segments", metavar="FILE", help="Phrases of hypotheses, as 1:0-1:0-2, a line per hypothesis."),
+    typer.Option(
+        "--segments",
+        metavar="FILE",
+        help="Phrases, a line per hypothesis: number, source words, target words, as 1:0-1:0-2.",
+    ),
 ]
 Sources = Annotated[
     str | None, typer.Option("--sources", metavar="FILE", help="The inputs of the lists, a line per list.")

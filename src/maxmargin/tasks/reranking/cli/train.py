@@ -36,7 +36,7 @@ def train(
     metric: Annotated[
         str,
         typer.Option(
-            "--metric", help="bleu, chrf, chrf++, ter, wer or cer; or a file with a gain per hypothesis, a line each."
+            "--metric", help="bleu, chrf, chrf++, ter, wer or cer; or a file of gains, a line per hypothesis."
         ),
     ] = "bleu",
     C: Annotated[
@@ -44,26 +44,34 @@ def train(
         numbers_option("--C", "Larger means less regularization. Of several, held-out lists choose.", "the method's"),
     ] = None,
     norm: Annotated[
-        str | None, typer.Option("--norm", help="Of max-margin: l2, or l1 for few weights.", show_default="l2")
+        str | None, typer.Option("--norm", help="Of max-margin: l2, or l1 for sparse weights.", show_default="l2")
     ] = None,
     levels: Annotated[
         int | None,
         typer.Option(
-            "--levels", min=1, help="Good are the hypotheses with one of so many highest qualities of a list."
+            "--levels",
+            min=1,
+            help="Of lp7 and lp8: good are the hypotheses with one of so many highest qualities of a list.",
+            show_default="1",
         ),
     ] = None,
     within: Annotated[
         float | None,
-        typer.Option("--within", min=0.0, help="Good are those at most so much worse than the best, in [0, 1]."),
+        typer.Option(
+            "--within",
+            min=0.0,
+            help="In place of --levels: good are those at most so much worse than the best, in [0, 1].",
+        ),
     ] = None,
     restarts: Annotated[
-        int | None, typer.Option("--restarts", min=1, help="Starts of mert.", show_default="20")
+        int | None, typer.Option("--restarts", min=1, help="Starting points of mert.", show_default="20")
     ] = None,
     ngrams: Annotated[int, typer.Option("--ngrams", min=0, help="The longest word n-grams that are features.")] = 0,
-    phrases: Annotated[bool, typer.Option("--phrases", help="Phrase pairs are features.")] = False,
+    phrases: Annotated[bool, typer.Option("--phrases", help="Phrase pairs are features; see --segments.")] = False,
     length: Annotated[bool, typer.Option("--length", help="The number of words is a feature.")] = False,
     min_lists: Annotated[
-        int, typer.Option("--min-lists", min=1, help="Sparse features must tell hypotheses apart in so many lists.")
+        int,
+        typer.Option("--min-lists", min=1, help="Keep sparse features that tell hypotheses apart in so many lists."),
     ] = 1,
     normalize: Annotated[
         str, typer.Option("--normalize", help="Units of dense features: spread, list (within each list) or none.")

@@ -47,6 +47,9 @@ class Metric(ABC):
     lower_is_better: ClassVar[bool] = False
     """Whether users read an error rate."""
 
+    decimals: ClassVar[int] = 2
+    """Digits that users read behind the point."""
+
     @abstractmethod
     def statistics(self, texts: Sequence[str], references: Sequence[Sequence[str]], owner: IntArray) -> FloatArray:
         """Return the statistics of each hypothesis, shape ``(len(texts), n_statistics)``.

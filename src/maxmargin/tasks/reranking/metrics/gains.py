@@ -24,6 +24,7 @@ class Gains(Metric):
     name = "gain"
     n_statistics = 2
     formula = Formula.MEAN
+    decimals = 4  # in units of the user's own
     _sign: ClassVar[float] = 1.0
 
     def __init__(self, values: npt.ArrayLike) -> None:

@@ -50,10 +50,12 @@ class TuningLists:
 
         Settings of a method that differ in their strength alone share in this way what does not depend on it.
         """
-        if key not in self._last:
+        found: T | None = self._last.get(key)
+        if found is None:
+            found = make()
             self._last.clear()
-            self._last[key] = make()
-        return self._last[key]  # type: ignore[no-any-return]
+            self._last[key] = found
+        return found
 
     @property
     def n_features(self) -> int:
