@@ -75,6 +75,21 @@ def test_joined_lists_have_each_text_once() -> None:
     assert merged(both, first).n_hypotheses == both.n_hypotheses
 
 
+def test_some_lattices_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges, weights = EdgeRows.of(lattices(), RerankingEncoder()), np.array([1.0, -0.5])
+    whole = edges.best_lists(weights, 5)
+    monkeypatch.setattr("maxmargin.tasks.reranking.encoder.lattices._NUMBERS_AT_ONCE", 1)
+    again = edges.best_lists(weights, 5)
+    assert (again.texts, again.offsets.tolist()) == (whole.texts, whole.offsets.tolist())
+    np.testing.assert_array_equal(again.values, whole.values)
+
+
+def test_a_text_that_is_spelled_in_two_ways_comes_once() -> None:
+    both = WordLattice(np.array([[3.0], [1.0], [1.0], [0.5]]), [(0, 2), (0, 1), (1, 2), (0, 2)], ["a b", "a", "b", "c"])
+    found = EdgeRows.of(Lattices([both], ("lm",), ["x"]), RerankingEncoder()).best_lists(np.ones(1), 3)
+    assert (list(found.texts), found.values[:, 0].tolist()) == (["a b", "c"], [3.0, 0.5])
+
+
 def test_the_length_is_a_feature_of_edges() -> None:
     lists = EdgeRows.of(lattices(), RerankingEncoder(length=True)).best_lists(np.array([1.0, 1.0, 0.0]), 9)
     assert lists.names == ("am", "lm", "length")

@@ -205,6 +205,7 @@ def test_counts_of_references_and_sources(saved):
         read_nbest(nbest, list_size=1, segments=saved("\n\n", "pal"))
     with pytest.raises(ValueError, match="format must be one of moses, plain, tsv, jsonl, parquet, got 'xml'"):
         read_nbest(nbest, format="xml")
+    assert list(read_nbest(saved("PAR1 a\nb\n", "texts"), list_size=2).texts) == ["PAR1 a", "b"]
 
 
 @pytest.mark.skipif(not (FOLDER / "reranking").is_dir(), reason="the folder of shared data is not there")

@@ -8,12 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from maxmargin.encoders.lattice import LatticeEncoder
-from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import FloatArray, PointStatus
+from maxmargin.structures._arrays import offsets_of, pieces
+from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 from maxmargin.structures.lattice import Lattice
 from maxmargin.tasks.reranking.encoder.reranking import LENGTH, RerankingEncoder
 from maxmargin.tasks.reranking.io.lattices import Lattices
 from maxmargin.tasks.reranking.io.lists import NBestLists
+
+_NUMBERS_AT_ONCE = 1 << 25
+"""Edges times ranks whose paths are in memory at a time: a quarter of a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,26 +72,17 @@ class EdgeRows:
     def best_lists(self, weights: FloatArray, k: int) -> NBestLists:
         """Return the ``k`` best different texts of each lattice, best first, with the features of their best paths.
 
-        ``weights`` are in the units of :attr:`values`; totals are the scores.
+        ``weights`` are in the units of :attr:`values`; totals are the scores. There are fewer texts where a lattice
+        spells one in several ways, as one edge with two words and as two edges.
         """
-        structure, offsets = self.structure, self.structure.blocks[0].offsets
-        word, silent = self.words.__getitem__, np.array([not one for one in self.words], dtype=bool)
-        found: list[list[tuple[str, FloatArray]]] = [[] for _ in range(structure.n_examples)]
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self.values @ weights
-        for points in structure.k_best_words(scores, k):
-            if (points.status == PointStatus.NONFINITE).any():
-                index = int(np.argmax(points.status == PointStatus.NONFINITE))
-                raise ValueError(
-                    f"example {index}: its scores are not finite, as its features are too large; scale them"
-                )
-            sums = np.stack([structure.by_example(points.z * column) for column in self.values.T], axis=1)
-            spoken = structure.decode(np.where(silent, 0.0, points.z))
-            for i in np.flatnonzero(points.status != PointStatus.ABSENT).tolist():
-                found[i].append((" ".join(map(word, (offsets[i] + spoken[i]).tolist())), sums[i]))
-        values = np.array([row for own in found for _, row in own])
+        found: list[dict[str, FloatArray]] = []
+        for some in pieces(self.structure.sizes, max(1, _NUMBERS_AT_ONCE // k)):
+            found += self._best_texts(some, scores, k)
+        values = np.array([row for own in found for row in own.values()])
         return NBestLists(
-            texts=[text for own in found for text, _ in own],
+            texts=[text for own in found for text in own],
             offsets=offsets_of([len(own) for own in found]),
             names=self.names,
             values=values,
@@ -96,6 +90,28 @@ class EdgeRows:
             references=self.lattices.references,
             totals=values @ weights,
         )
+
+    def _best_texts(self, some: IntArray, scores: FloatArray, k: int) -> list[dict[str, FloatArray]]:
+        """The best texts of consecutive lattices with the features of their paths."""
+        whole = len(some) == self.structure.n_examples
+        structure = self.structure if whole else self.structure.select(some)
+        bounds = self.structure.blocks[0].offsets
+        parts = slice(int(bounds[some[0]]), int(bounds[some[-1] + 1]))
+        words, columns, offsets = self.words[parts], self.values[parts].T, structure.blocks[0].offsets
+        silent = np.array([not word for word in words], dtype=bool)
+        found: list[dict[str, FloatArray]] = [{} for _ in some]
+        for points in structure.k_best_words(scores[parts], k):
+            if (points.status == PointStatus.NONFINITE).any():
+                index = int(some[np.argmax(points.status == PointStatus.NONFINITE)])
+                raise ValueError(
+                    f"example {index}: its scores are not finite, as its features are too large; scale them"
+                )
+            sums = np.stack([structure.by_example(points.z * column) for column in columns], axis=1)
+            spoken = structure.decode(np.where(silent, 0.0, points.z))
+            for i in np.flatnonzero(points.status != PointStatus.ABSENT).tolist():
+                text = " ".join(map(words.__getitem__, (offsets[i] + spoken[i]).tolist()))
+                found[i].setdefault(text, sums[i])
+        return found
 
 
 def merged(first: NBestLists, second: NBestLists) -> NBestLists:

@@ -14,7 +14,7 @@ import numpy as np
 from maxmargin._sparse import sp
 from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.common.text import AnyPath, open_output
-from maxmargin.tasks.reranking.io import records, tables
+from maxmargin.tasks.reranking.io import moses, records, tables
 from maxmargin.tasks.reranking.io.inputs import quoted
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
@@ -22,7 +22,6 @@ FORMATS = ("moses", "tsv", "jsonl", "parquet")
 
 _COLUMN = re.compile(r"(.+),([1-9][0-9]*)", re.DOTALL)
 _PHRASE = re.compile(r"[0-9]+:([0-9]+-[0-9]+):([0-9]+-[0-9]+)")
-_MARK = re.compile(r"\|\d+-\d+(?:,[^|]*)?\|")
 
 
 def write_nbest(lists: NBestLists, out: AnyPath | BinaryIO, format: str = "moses") -> None:
@@ -82,7 +81,7 @@ def _moses(lists: NBestLists) -> Iterator[str]:
     totals = None if lists.totals is None else lists.totals.tolist()
     for at, (owner, row) in enumerate(zip(lists.owner.tolist(), lists.values.tolist(), strict=True)):
         text = _plain(lists.texts[at], "\n")
-        if "|" in text and any(word == "|||" or _MARK.fullmatch(word) for word in text.split()):
+        if "|" in text and any(word == "|||" or moses.MARK.fullmatch(word) for word in text.split()):
             raise ValueError(f"the text {quoted(text)} has a mark of Moses files as a word; write jsonl")
         features = form.format(*row)
         if sparse is not None:
