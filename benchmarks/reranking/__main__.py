@@ -28,7 +28,7 @@ import speech
 from tasks import DATA
 
 SPARSE = Path(__file__).with_name("sparse.py")
-SMALL_SPARSE = ("--lists", "200", "--hypotheses", "20", "--features", "20000", "--masters", "25")
+SMALL_SPARSE = ("--lists", "200", "--hypotheses", "20", "--features", "20000", "--masters", "25", "--limit", "5")
 
 
 def main() -> None:
