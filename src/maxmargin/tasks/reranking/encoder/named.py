@@ -14,9 +14,6 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
-Occurrences = tuple[IntArray, npt.NDArray[np.int32], Any]
-"""Starts of rows, columns (-1 for unknown names) and values."""
-
 
 class NamedFeatures:
     """Names that were learned, a column for each; values of a name that comes several times in a row add up."""

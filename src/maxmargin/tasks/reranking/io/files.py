@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, count_of, name_of, problem, read_text
+from maxmargin.tasks.common.text import AnyPath, count_of, name_of, once, paths_of, problem, read_text
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.features import read_columns
@@ -53,9 +53,9 @@ def read_nbest(
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
-    paths = [references] if isinstance(references, str) or not isinstance(references, Sequence) else list(references)
+    paths = paths_of(references)
     files = list(features.items()) if isinstance(features, Mapping) else [(None, one) for one in features]
-    _read_once([path, *paths, *(one for _, one in files), sources, segments])
+    once([path, *paths, *(one for _, one in files), sources, segments])
     golds = read_references(paths, encoding) if paths else None
     inputs = None if sources is None else read_lines(sources, encoding)
     expected = None if golds is None and inputs is None else len(golds or inputs or ())
@@ -77,11 +77,6 @@ def read_nbest(
         values = np.column_stack([lists.values, found.rows(n_lines, kept, name_of(path))])
         lists = replace(lists, names=(*lists.names, *found.names), values=values)
     return lists if names is None else _only(path, lists, names)
-
-
-def _read_once(paths: Sequence[AnyPath | None]) -> None:
-    if sum(str(path) == STANDARD_INPUT for path in paths) > 1:
-        raise FileError("standard input can be read only once; give the other as a file")
 
 
 def _lists(
@@ -119,8 +114,6 @@ def recognize(path: AnyPath, data: bytes) -> str:
         return "jsonl"
     if name.endswith(".tsv"):
         return "tsv"
-    if data[:4] == b"PAR1":
-        return "parquet"
     start = data[: len(data) - len(data.lstrip()) + 100_000].lstrip(b" \r\n")
     first = start.partition(b"\n")[0]
     if not first.strip():
