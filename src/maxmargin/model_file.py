@@ -37,7 +37,7 @@ _PREFIX = struct.Struct("<8sIQ")
 _START = _PREFIX.size + hashlib.sha256().digest_size
 _ALIGN = 64
 _MAX_HEADER = 1 << 28
-_GIVE = "give a file written by save() or by align train or tag train"
+_GIVE = "give a file written by save() or by a train command"
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1")
 
 

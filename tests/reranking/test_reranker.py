@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from sklearn.model_selection import cross_val_score
 
 import maxmargin as mm
 from maxmargin._sparse import sp
-from maxmargin.tasks.reranking import Reranker, made_lists
+from maxmargin.tasks.reranking import LinearProgram7, Reranker, made_lists
+from maxmargin.tasks.reranking.io.forms import as_lists
 from maxmargin.tasks.reranking.tuning.mert import Mert
 
 RNG = np.random.default_rng(0)
@@ -79,8 +81,42 @@ def test_it_is_an_estimator(tmp_path: Any) -> None:
         ({"metric": "bleu"}, GAINS, "metric needs references"),
         ({"metric": "blue"}, ["a"] * 50, "no metric is named 'blue'"),
         ({"ngrams": 2}, [*GAINS[:-1], GAINS[-1] * np.nan], "give one finite gain"),
+        ({}, ["a"] * 50, "no hypothesis has a text"),
+        ({}, None, "y must have gains or references for each list, got NoneType"),
+        ({}, [*GAINS[:-1], ["a"] * len(GAINS[-1])], "example 49: y must be gains"),
     ],
 )
 def test_bad_input(settings: Any, y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Reranker(**settings).fit(X, y)
+
+
+def test_features_that_are_sparse_in_some_lists_and_dense_in_others() -> None:
+    lists = [[{"a": 1.0, "rare": 2.0}, {"a": 0.5}], [{"a": 0.0}, {"a": 1.0, "rare": -1.0}]]
+    model = Reranker("perceptron", folds=0).fit(lists * 3, [[1.0, 0.0], [1.0, 0.0]] * 3)
+    assert model.feature_names_ == ["a", "rare"]
+    together = model.decision_function(lists)
+    everywhere = [[{"a": 1.0, "rare": 2.0}, {"a": 0.5, "rare": 0.0}]]  # dense here
+    np.testing.assert_array_equal(model.decision_function(everywhere)[0], together[0])
+    always = Reranker("perceptron", folds=0).fit(everywhere * 3, [[1.0, 0.0]] * 3)
+    assert always.model_.encoder.names == ("a", "rare")
+    np.testing.assert_array_equal(always.decision_function(lists)[0], always.decision_function(everywhere)[0])
+    sparse = [sp.csr_array(one) for one in X]
+    model = Reranker("perceptron", folds=0).fit(sparse, GAINS)
+    assert model.coef_.any()
+    assert model.predict(X) == model.predict(sparse)
+
+
+def test_without_texts_nearest_hypotheses_are_those_of_features() -> None:
+    def weights(lists: Any) -> np.ndarray:
+        return Reranker(LinearProgram7(C=10.0, levels=3), folds=0).fit(lists, GAINS).coef_
+
+    lists = as_lists(X)
+    told = replace(lists, texts=["the same"] * lists.n_hypotheses)  # nearest to each is then the first good one
+    assert np.abs(weights(lists) - weights(told)).max() > 1e-3
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e307])
+def test_features_too_large_to_compute_with_are_named(factor: float) -> None:
+    with pytest.raises(ValueError, match=r"list 0, hypothesis 0: feature 'x0' is .*; give numbers of at most 1e\+100"):
+        Reranker(folds=0).fit([one * factor for one in X], GAINS)

@@ -119,6 +119,8 @@ def test_a_file_of_gains_is_a_metric(files: Path, tmp_path: Path) -> None:
     assert set(weights) == set(lists.names)
     gains.write_text("".join("1 2\n" for _ in lists.texts))
     assert "give one gain for each hypothesis" in failed(*TRAIN, *options, "--out", str(tmp_path / "model"))
+    assert "is also an input; give another --out" in failed(*TRAIN, *options, "--out", str(gains))
+    assert gains.read_text().startswith("1 2\n")
 
 
 def test_the_plain_layout_keeps_its_options(files: Path, tmp_path: Path) -> None:
@@ -159,6 +161,8 @@ def test_lattices(files: Path, tmp_path: Path) -> None:
         assert "WER" in run(*TRAIN, *options, "--method", method, "--out", model)
     best = run("rerank", "predict", model, "--lattices", lattices).splitlines()
     assert len(best) == 12
+    (tmp_path / "weights").write_text(f'{{"lm": {10**400}}}')
+    assert "not an object of names and finite numbers" in failed(*TRAIN, *options, "--out", model)
     several = run("rerank", "predict", model, "--lattices", lattices, "--k-best", "2").splitlines()
     assert [line.split(" ||| ")[1] for line in several[::2]] == best
 
@@ -176,6 +180,8 @@ def test_export(files: Path, tmp_path: Path) -> None:
     model = mm.load(files / "model")
     weights = json.loads(run("rerank", "export", str(files / "model"), "--json"))
     assert weights == {**model.dense_weights, **model.sparse_weights()}  # type: ignore[attr-defined]
+    both = "--sparse", str(tmp_path / "ini"), "--out", str(tmp_path / "ini")
+    assert "give two files" in failed("rerank", "export", str(files / "model"), "--moses-ini", *both)
     assert "give --sparse FILE" in failed("rerank", "export", str(files / "model"), "--moses-ini")
     ini = run("rerank", "export", str(files / "model"), "--moses-ini", "--sparse", str(tmp_path / "sparse"))
     lines = ini.splitlines()
@@ -191,6 +197,7 @@ def test_export(files: Path, tmp_path: Path) -> None:
         (["--method", "mart"], "no method is called 'mart'"),
         (["--metric", "blue"], "neither a file nor one of bleu"),
         (["--method", "pro", "--norm", "l1"], "pro has no setting norm"),
+        (["--levels", "2", "--within", "0.1"], "give one of them"),
         (["--C", "x"], "--C x: give a number"),
         (["--normalize", "unit"], "normalize must be one of"),
         (["--positive", "x"], "no dense feature is called 'x'"),

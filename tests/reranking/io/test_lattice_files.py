@@ -209,6 +209,8 @@ EDGE = {"from": 0, "to": 1, "word": "a", "features": {"lm": 1}}
         ({"edges": [EDGE, {**EDGE, "features": {"lm": 1, "am": 1}}]}, "edge 1 has feature 'am', unlike edge 0"),
         ({"edges": [EDGE, {**EDGE, "from": 1, "to": 0}]}, "the edge from node 0 to node 1 is on a cycle"),
         ({"edges": [EDGE], "nodes": 1}, "an edge of node 1, and there are 1 nodes"),
+        ({"edges": [{**EDGE, "to": 2_000_000_000}]}, "2000000001 nodes for 1 edges; number the nodes from 0"),
+        ({"edges": [EDGE], "nodes": 2_000_000_000}, "2000000000 nodes for 1 edges"),
         ({"edges": [EDGE], "start": 5}, "the start is node 5, and there are 2 nodes"),
         ({"edges": [EDGE], "start": 1, "end": 0}, "no path from node 1, the start, to node 0, the end"),
         ({"edges": [EDGE], "end": 1.5}, "'end' is 1.5; give an integer"),

@@ -365,5 +365,8 @@ def test_parquet(saved, tmp_path):
         read_nbest(written({**columns, "lm": [[1.0, 2.0], None]}))
     with pytest.raises(FileError, match=r"file.parquet, row 1: feature 'lm' is nan"):
         read_nbest(written({**columns, "lm": [[1.0, np.nan], [3.0]]}))
+    (tmp_path / "hypotheses").write_bytes((tmp_path / "file.parquet").read_bytes())
+    with pytest.raises(FileError, match=r"hypotheses, row 1: feature 'lm' is nan"):  # recognized by its content
+        read_nbest(tmp_path / "hypotheses")
     with pytest.raises(FileError, match=r"x\.parquet: not a Parquet file that can be read"):
         read_nbest(saved(b"PAR1 and nothing else", "x.parquet"))

@@ -47,6 +47,6 @@ def test_gains_and_costs():
             metric.statistics(texts[:2], references, owner[:2])
     assert not Gains.lower_is_better
     assert Costs.lower_is_better
-    for wrong in ([1.0, np.nan], [[1.0]]):
+    for wrong in ([1.0, np.nan], [1.0, 1e200], [[1.0]]):
         with pytest.raises(ValueError, match="give one finite gain for each hypothesis"):
             Gains(wrong)

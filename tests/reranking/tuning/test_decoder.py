@@ -50,6 +50,7 @@ def test_lists_in_no_order_tell_nothing() -> None:
     assert decoder_weights(rows[rng.permutation(len(rows))], offsets) is None
     assert decoder_weights(rows, offsets, rng.normal(size=len(rows))) is None
     assert decoder_weights(np.zeros((4, 2)), np.array([0, 2, 4])) is None
+    assert decoder_weights(np.eye(4), np.array([0, 4]), np.array([1e308, -1e308, 0.0, 1.0])) is None
     assert decoder_weights(np.ones((2, 1)), np.array([0, 1, 2])) is None
     assert decoder_weights(np.zeros((4, 0)), np.array([0, 4])) is None
 

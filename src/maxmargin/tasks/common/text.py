@@ -79,7 +79,11 @@ def read_text(path: AnyPath, encoding: str | None = None) -> bytes:
     Returns:
         The text as UTF-8.
     """
-    data = read_bytes(path)
+    return text_of(path, read_bytes(path), encoding)
+
+
+def text_of(path: AnyPath, data: bytes, encoding: str | None = None) -> bytes:
+    """Return what :func:`read_text` does for a file whose content has been read."""
     try:
         text = data.decode(encoding or "utf-8")
     except LookupError:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.encoders.data import checks
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.io.forms import as_lists
@@ -119,6 +120,8 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         references = _references(y)
         if references is not None:
             tuned = metric_named(self.metric or "bleu") if not isinstance(self.metric, Metric) else self.metric
+            if not any(lists.texts):
+                raise ValueError("y has references, but no hypothesis has a text to compare with them; give gains")
             return Judged.of(lists, references, (tuned, *second_metrics(tuned)))
         if self.metric is not None:
             raise ValueError("metric needs references, and y has gains; give references, or leave metric out")
@@ -167,6 +170,8 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
 
 def _references(y: Any) -> list[tuple[str, ...]] | None:
     """References from strings or lists of strings, one per list; None if y has numbers."""
+    if not hasattr(y, "__len__"):
+        raise ValueError(f"y must have gains or references for each list, got {type(y).__name__}")
     entries = list(y) if not isinstance(y, np.ndarray) or y.dtype.kind in "OUS" else []
     if not entries:
         return None
@@ -183,8 +188,8 @@ def _flat(y: Any, lists: NBestLists) -> FloatArray:
         raise ValueError(f"X has {len(lists)} lists but y has {len(y)} entries: give gains or references for each list")
     pieces = []
     for index, (one, size) in enumerate(zip(y, lists.sizes.tolist(), strict=True)):
-        gains = np.asarray(one, dtype=np.float64)
+        gains = checks.array(one, index, "y", "biuf", "gains, one per hypothesis")
         if gains.shape != (size,):
             raise ValueError(f"example {index}: y has shape {gains.shape} for {size} hypotheses; give a gain for each")
         pieces.append(gains)
-    return np.concatenate(pieces)
+    return np.concatenate(pieces).astype(np.float64)

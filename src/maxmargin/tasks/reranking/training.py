@@ -127,7 +127,8 @@ class Judged:
     def tuning_lists(self, rows: Any, signs: npt.NDArray[np.int8]) -> TuningLists:
         """What a tuning method sees."""
         lists = self.lists
-        return TuningLists(lists.offsets, rows, self.statistics[0], self.metrics[0], signs, lists.texts)
+        texts = lists.texts if any(lists.texts) else None
+        return TuningLists(lists.offsets, rows, self.statistics[0], self.metrics[0], signs, texts)
 
 
 def train_reranker(

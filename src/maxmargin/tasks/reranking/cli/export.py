@@ -33,6 +33,8 @@ def export(
     for path in (out, sparse):
         if path not in (None, STANDARD_INPUT):
             writable(Path(str(path)), keep=[str(model)])
+    if sparse is not None and STANDARD_INPUT not in (out, sparse) and Path(out).resolve() == Path(sparse).resolve():
+        fail(f"--out and --sparse are both {out}; give two files")
     with errors_as_lines():
         from maxmargin.tasks.reranking.io.weights import moses_section
         from maxmargin.tasks.reranking.model import RerankerModel

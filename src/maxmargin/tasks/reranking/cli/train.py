@@ -103,7 +103,7 @@ def train(
 ) -> None:
     """Tune the weights of features of hypotheses, and say what they gain on held-out lists."""
     inputs = [nbest, *(lattices or []), *(features or []), *(references or []), segments, sources, weights]
-    writable(out, keep=inputs)
+    writable(out, keep=[*inputs, metric])  # which may be a file of gains
     with errors_as_lines():
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
         from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices

@@ -91,13 +91,18 @@ class NamedRows:
         return found
 
 
-def sparse_of_file(lists: NBestLists) -> NamedRows:
-    """Return the sparse features that the files of the lists have."""
-    if lists.sparse is None:
-        nothing = np.zeros(0, dtype=np.int64)
-        return NamedRows([], np.zeros(lists.n_hypotheses + 1, dtype=np.int64), nothing, np.zeros(0))
-    matrix = lists.sparse
-    return NamedRows(lists.sparse_names, matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+def sparse_of_file(lists: NBestLists, dense: Sequence[str]) -> NamedRows:
+    """Return the sparse features that the files of the lists have.
+
+    A feature that hypotheses may lack can be in all hypotheses of other lists, and is dense there: all that is not
+    among the ``dense`` features of a model counts as sparse.
+    """
+    known = set(dense)
+    others = [at for at, name in enumerate(lists.names) if name not in known]
+    names = (*lists.sparse_names, *(lists.names[at] for at in others))
+    blocks = [*([] if lists.sparse is None else [lists.sparse]), sp.csr_array(lists.values[:, others])]
+    matrix = sp.csr_array(sp.hstack(blocks, format="csr")) if others else blocks[0]
+    return NamedRows(names, matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
 
 
 def _numbers(strings: Sequence[str], table: _kernels.StringTable, *, grow: bool) -> npt.NDArray[np.int32]:

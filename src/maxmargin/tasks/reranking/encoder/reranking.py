@@ -24,6 +24,9 @@ from maxmargin.tasks.reranking.io.lists import NBestLists
 NORMALIZATIONS = ("spread", "list", "none")
 LENGTH = "length"
 
+LARGEST = 1e100
+"""Squares and sums of larger features overflow."""
+
 
 @dataclass(frozen=True, eq=False)
 class RerankingEncoder(Encoder):
@@ -79,7 +82,7 @@ class RerankingEncoder(Encoder):
             if kind == "ngrams":
                 sparse[kind], rows = NgramFeatures.learn(lists.texts, lists.offsets, self.ngrams, self.min_lists)
             else:
-                sparse[kind], rows = NamedFeatures.learn(_named(kind, lists), lists.offsets, self.min_lists)
+                sparse[kind], rows = NamedFeatures.learn(_named(kind, lists, names), lists.offsets, self.min_lists)
             blocks.append(rows)
         if not names and not any(found.n_features for found in sparse.values()):
             raise ValueError("the lists have no features; give feature files, or ngrams or length")
@@ -88,7 +91,9 @@ class RerankingEncoder(Encoder):
     def rows(self, lists: NBestLists) -> Any:
         """Return the features of hypotheses, shape ``(n_hypotheses, n_weights)``: an array, CSR if any are sparse."""
         blocks = [
-            found.transform(lists.texts) if isinstance(found, NgramFeatures) else found.transform(_named(kind, lists))
+            found.transform(lists.texts)
+            if isinstance(found, NgramFeatures)
+            else found.transform(_named(kind, lists, self.names))
             for kind, found in self.sparse.items()
         ]
         return _joined(self._dense(lists) / self.scale, blocks)
@@ -99,21 +104,29 @@ class RerankingEncoder(Encoder):
 
     def _dense(self, lists: NBestLists) -> FloatArray:
         """Dense features in the order of :attr:`names`, normalized within lists if that is asked for."""
-        place = {name: at for at, name in enumerate(lists.names)}
-        missing = [name for name in self.names if name not in place and not (name == LENGTH and self.length)]
+        columns = dict(zip(lists.names, lists.values.T, strict=True))
+        if self.length and LENGTH not in columns:
+            columns[LENGTH] = np.array([len(text.split()) for text in lists.texts], dtype=np.float64)
+        missing = [name for name in self.names if name not in columns]
+        if missing and lists.sparse is not None:  # a feature that training lists never lacked, and these do
+            place = {name: at for at, name in enumerate(lists.sparse_names)}
+            columns |= {name: lists.sparse[:, [place[name]]].toarray()[:, 0] for name in missing if name in place}
+            missing = [name for name in missing if name not in place]
         if missing:
             raise ValueError(
                 f"the lists lack the feature {missing[0]!r} that the model was trained with"
                 + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else "")
                 + f"; they have {', '.join(lists.names) or 'none'}"
             )
-        columns = [
-            lists.values[:, place[name]]
-            if name in place
-            else np.array([len(text.split()) for text in lists.texts], dtype=np.float64)
-            for name in self.names
-        ]
-        dense = np.stack(columns, axis=1) if columns else np.zeros((lists.n_hypotheses, 0))
+        found = [columns[name] for name in self.names]
+        dense = np.stack(found, axis=1) if found else np.zeros((lists.n_hypotheses, 0))
+        if (np.abs(dense) > LARGEST).any():
+            row, column = (int(at) for at in np.argwhere(np.abs(dense) > LARGEST)[0])
+            first = lists.offsets[lists.owner[row]]
+            raise ValueError(
+                f"list {lists.ids[lists.owner[row]]}, hypothesis {row - first}: feature {self.names[column]!r} is "
+                f"{dense[row, column]:g}; give numbers of at most {LARGEST:g}"
+            )
         if self.normalize == "list":
             dense = _within_lists(dense, lists.offsets)
         return np.ascontiguousarray(dense)
@@ -188,8 +201,8 @@ class RerankingEncoder(Encoder):
         return cls(**settings, names=tuple(names), scale=scale, sparse=sparse)
 
 
-def _named(kind: str, lists: NBestLists) -> NamedRows:
-    return sparse_of_file(lists) if kind == "file" else phrase_pairs(lists)
+def _named(kind: str, lists: NBestLists, dense: Sequence[str]) -> NamedRows:
+    return sparse_of_file(lists, dense) if kind == "file" else phrase_pairs(lists)
 
 
 def _joined(dense: FloatArray, blocks: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import AnyPath, count_of, name_of, once, paths_of, problem, read_text
+from maxmargin.tasks.common.text import AnyPath, count_of, name_of, once, paths_of, problem, read_bytes, text_of
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.features import read_columns
@@ -88,13 +88,14 @@ def _lists(
     encoding: str,
 ) -> tuple[NBestLists, IntArray | None, int]:
     """Lists of a file of hypotheses, which of its lines are hypotheses if not all are, and the number of its lines."""
-    if format is None and str(path).lower().endswith((".parquet", ".pq")):
+    raw = read_bytes(path)
+    if format is None and (raw[:4] == b"PAR1" or str(path).lower().endswith((".parquet", ".pq"))):
         format = "parquet"
     kept = None
     if format == "parquet":
-        lists = records.parse_parquet(path, names)
+        lists = records.parse_parquet(path, raw, names)
     else:
-        data = read_text(path, encoding)
+        data = text_of(path, raw, encoding)
         format = format or recognize(path, data)
         if format == "plain":
             return plain.parse(path, data, list_size, expected)
@@ -108,7 +109,7 @@ def _lists(
 
 
 def recognize(path: AnyPath, data: bytes) -> str:
-    """Return the format of a file of lists by its name and its first line with something on it."""
+    """Return the format of a text file of lists by its name and its first line with something on it."""
     name = str(path).lower().removesuffix(".gz")
     if name.endswith((".jsonl", ".json")):
         return "jsonl"

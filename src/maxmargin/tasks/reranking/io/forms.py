@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -84,7 +84,7 @@ def _of_dictionaries(examples: list[Any]) -> NBestLists:
             for name, value in hypothesis.items():
                 if name == TEXT:
                     continue
-                if not isinstance(value, (Real, np.bool_)) or not math.isfinite(value):
+                if not isinstance(value, (Real, np.bool_)) or not abs(value) <= sys.float_info.max:  # type: ignore[operator]
                     raise ValueError(
                         f"example {index}, hypothesis {row}: {name!r} must be a finite number, got {value!r:.60}"
                     )
@@ -122,10 +122,12 @@ def _of_table(X: Any, groups: npt.NDArray[Any]) -> NBestLists:
         raise ValueError("the table is empty: give at least one row")
     begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
     labels = groups[begins]
-    values, times = np.unique(labels, return_counts=True)
-    if (times > 1).any():
-        again = values[np.argmax(times > 1)]
-        row = int(begins[np.flatnonzero(labels == again)[1]])
-        raise ValueError(f"row {row}: group {again!r} comes again after another one; sort the rows by group")
+    seen = set()
+    for row, label in zip(begins.tolist(), labels.tolist(), strict=True):
+        if label is None or label != label:
+            raise ValueError(f"row {row}: its group is {label}; give each row the group that it belongs to")
+        if label in seen:
+            raise ValueError(f"row {row}: group {label!r} comes again after another one; sort the rows by group")
+        seen.add(label)
     lists = _of_matrix(matrix, np.append(begins, len(groups)), texts, names)
     return replace(lists, ids=[str(label) for label in labels])

@@ -17,7 +17,7 @@ from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem, read_bytes
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.features import Entries, floats
 from maxmargin.tasks.reranking.io.inputs import quoted, reads_as_number
 from maxmargin.tasks.reranking.io.lists import NBestLists
@@ -35,11 +35,11 @@ def parse_json(path: AnyPath, data: bytes, names: Sequence[str] | None) -> NBest
     return _Records(path, "line", names).read((number, load_object(path, number, line)) for number, line in lines)
 
 
-def parse_parquet(path: AnyPath, names: Sequence[str] | None) -> NBestLists:
+def parse_parquet(path: AnyPath, data: bytes, names: Sequence[str] | None) -> NBestLists:
     """Return the lists of a Parquet file with list columns; FileError names the row of an error."""
     pyarrow, parquet = optional("pyarrow", "parquet"), optional("pyarrow.parquet", "parquet")
     try:
-        table = parquet.read_table(pyarrow.BufferReader(read_bytes(path)))
+        table = parquet.read_table(pyarrow.BufferReader(data))
         if len(set(table.column_names)) < len(table.column_names):
             raise problem(path, None, "two columns of one name; give each column its own name")
         columns = {name: table.column(name).to_pylist() for name in table.column_names}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Mapping
 
 from maxmargin.tasks.common.text import AnyPath, FileError, problem, read_text
@@ -21,7 +21,7 @@ def read_weights(path: AnyPath) -> dict[str, float]:
             raise
         raise problem(path, None, f"not JSON ({error}); write one object of names and numbers") from None
     numbers = isinstance(found, dict) and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
         for value in found.values()
     )
     if not numbers:

@@ -11,6 +11,9 @@ import numpy.typing as npt
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.reranking.metrics.base import Formula, Metric
 
+LARGEST = 1e100
+"""The largest gain: squares and sums of larger ones overflow."""
+
 
 class Gains(Metric):
     """The mean of real-valued gains, one per hypothesis; texts and references do not matter.
@@ -29,8 +32,13 @@ class Gains(Metric):
 
     def __init__(self, values: npt.ArrayLike) -> None:
         given = np.array(values, dtype=np.float64)
-        if given.ndim != 1 or not np.isfinite(given).all():
-            raise ValueError(f"give one finite {self.name} for each hypothesis, got an array of shape {given.shape}")
+        wanted = f"give one finite {self.name} for each hypothesis"
+        if given.ndim != 1:
+            raise ValueError(f"{wanted}, got an array of shape {given.shape}")
+        right = np.abs(given) <= LARGEST  # and not NaN
+        if not right.all():
+            at = int(np.argmin(right))
+            raise ValueError(f"{wanted}, at most {LARGEST:g}; the one of hypothesis {at} is {given[at]:g}")
         self.values = given
 
     def statistics(self, texts: Sequence[str], references: Sequence[Sequence[str]], owner: IntArray) -> FloatArray:

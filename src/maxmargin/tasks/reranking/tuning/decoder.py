@@ -57,7 +57,10 @@ def sized(weights: FloatArray, lists: TuningLists) -> FloatArray:
 def _of_totals(dense: FloatArray, offsets: IntArray, totals: FloatArray) -> FloatArray | None:
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     first = offsets[:-1][owner]
-    rows, target = dense - dense[first], totals - totals[first]
+    with np.errstate(over="ignore"):
+        rows, target = dense - dense[first], totals - totals[first]
+    if not np.isfinite(target).all() or np.abs(target).max(initial=0.0) > 1e150:
+        return None
     weights = np.asarray(np.linalg.lstsq(rows, target, rcond=None)[0], dtype=np.float64)
     rest, whole = np.square(target - rows @ weights).sum(), np.square(target).sum()
     return weights if whole > 0.0 and rest <= (1.0 - EXPLAINED) * whole else None

@@ -92,6 +92,8 @@ class MaxMargin(Method):
         _checks.integer("levels", self.levels, least=1)
         if self.within is not None:
             _checks.number("within", self.within, least=0)
+            if self.levels != 1:
+                raise ValueError("levels and within both say which hypotheses are good; give one of them")
         if self.cost_scale is not None:
             _checks.positive("cost_scale", self.cost_scale)
         _checks.flag("nonnegative", self.nonnegative)

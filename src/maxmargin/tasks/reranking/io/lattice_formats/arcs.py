@@ -18,6 +18,9 @@ from maxmargin.tasks.reranking.io.inputs import quoted
 NO_WORD = frozenset(("", "!NULL", "*EPS*", "<eps>", "<s>", "</s>", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END"))
 """Labels of edges that stand for no word."""
 
+MOST_UNUSED = 100_000
+"""Nodes without edges that a lattice may have."""
+
 
 def word_of(label: str) -> str | None:
     """Return the word of a label, None if it stands for no word."""
@@ -58,6 +61,9 @@ class Arcs:
         """Return the lattice; FileError if a node does not exist, there is a cycle, or no path to the end."""
         if not len(self.edges):
             raise problem(path, self.line, "a lattice without edges; give at least one path from start to end")
+        if self.n_nodes > MOST_UNUSED + 2 * len(self.edges):  # arrays over nodes would be larger than the file
+            message = f"{self.n_nodes} nodes for {len(self.edges)} edges; number the nodes from 0 without gaps"
+            raise problem(path, self.line, message)
         outside = ((self.edges < 0) | (self.edges >= self.n_nodes)).any(axis=1)
         if outside.any():
             at = int(np.argmax(outside))
