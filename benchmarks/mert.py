@@ -83,7 +83,7 @@ def measured(n: int, size: int, d: int, restarts: int, searches: int) -> dict[st
         began = time.process_time()
         _, value = numpy_search(lists, start, np.eye(d)[at % d])
         in_numpy += time.process_time() - began
-        alike &= abs(prepared.search(start, lists.signs, at % d, 0)[1] - value) < 1e-9
+        alike &= abs(prepared.search(start, lists.signs, at % d)[1] - value) < 1e-9
     line_searches = tuned[1].details["line_searches"]
     per_search = cpu[1] / line_searches
     return {

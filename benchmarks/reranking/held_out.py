@@ -19,9 +19,8 @@ from maxmargin.tasks.common.resampling import mean_interval
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.files import Reading, read_judged
 from maxmargin.tasks.reranking.metrics.resampling import compare_scores, score, score_interval
-from maxmargin.tasks.reranking.training import Judged
+from maxmargin.tasks.reranking.training import Judged, decoder_start
 from maxmargin.tasks.reranking.tuning.base import Method, TuningLists
-from maxmargin.tasks.reranking.tuning.decoder import decoder_weights, sized
 from maxmargin.training.selection import folds
 
 SYSTEMS = {"B": "sysB_dev2", "A": "sysA_dev2"}
@@ -80,12 +79,9 @@ def parts(judged: Judged, encoder: RerankingEncoder, n_folds: int, seed: int) ->
     for numbers in folds(len(judged), n_folds, seed):
         train, test = judged.select(np.setdiff1d(every, numbers)), judged.select(numbers)
         fitted, rows = encoder.fit_rows(train.lists)
-        signs, n_dense = np.zeros(fitted.n_weights, dtype=np.int8), len(fitted.names)
+        signs = np.zeros(fitted.n_weights, dtype=np.int8)
         lists = train.tuning_lists(rows, signs)
-        dense = rows[:, :n_dense] if isinstance(rows, np.ndarray) else rows[:, :n_dense].toarray()
-        start = decoder_weights(dense, lists.offsets, train.lists.totals)
-        if start is not None:
-            start = sized(np.concatenate([start, np.zeros(fitted.n_weights - n_dense)]), lists)
+        start = decoder_start(train, len(fitted.names), lists)
         found.append(Part(lists, test.tuning_lists(fitted.rows(test.lists), signs), numbers, start, seed))
     return found
 

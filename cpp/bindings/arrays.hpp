@@ -62,6 +62,13 @@ bool within(std::span<const T> numbers, std::int64_t first, std::int64_t end) {
     return good;
 }
 
+// Whether no number is NaN or infinite.
+inline bool all_finite(std::span<const double> numbers) {
+    double sum = 0.0;
+    for (const double x : numbers) sum += 0.0 * x;
+    return sum == 0.0;
+}
+
 // Whether all numbers lie in 0 .. n - 1 and are different.
 template <class T>
 bool distinct(std::span<const T> numbers, std::int64_t n) {

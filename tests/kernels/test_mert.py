@@ -42,13 +42,13 @@ def test_a_search_finds_the_best_of_all_intervals(seed, formula, whole, signed, 
     weights = np.where(lists.signs == 0, weights, lists.signs * np.abs(weights))
     direction = rng.standard_normal((1, 3))
     for j, line in enumerate([*np.eye(3), direction[0]]):
-        gamma, value, here = prepared(lists, direction).search(weights, lists.signs, j, 0)
+        gamma, value, here = prepared(lists, direction).search(weights, lists.signs, j)
         assert value == pytest.approx(best_on_line(lists, weights, line), abs=1e-9)
         assert value >= here
         moved = weights + gamma * line
         assert (lists.signs * moved >= -1e-12).all()
         assert lists.corpus_quality(lists.choose(moved)) == pytest.approx(value, abs=1e-9)
-        by_python = search(ListLines(lists), weights, line, lists.signs, 0)
+        by_python = search(ListLines(lists), weights, line, lists.signs)
         assert by_python == pytest.approx((gamma, value, here), rel=1e-6, abs=1e-9)
 
 
@@ -101,8 +101,8 @@ def test_long_lists_at_every_vector_length():
 def test_many_changes_are_sorted():
     lists = made_lists(5, n=300, most=20, formula=Formula.MEAN)
     weights = np.array([1.0, -0.5, 0.25])
-    gamma, value, here = prepared(lists).search(weights, lists.signs, 0, 0)
-    expected = search(ListLines(lists), weights, np.eye(3)[0], lists.signs, 0)
+    gamma, value, here = prepared(lists).search(weights, lists.signs, 0)
+    expected = search(ListLines(lists), weights, np.eye(3)[0], lists.signs)
     assert (gamma, value, here) == pytest.approx(expected, rel=1e-9)
 
 
@@ -117,8 +117,8 @@ def test_changes_that_nearly_agree_are_sorted():
     statistics = np.stack([rng.standard_normal(2 * n), np.ones(2 * n)], axis=1)
     lists = type(lists)(offsets_of([2] * n), rows, statistics, lists.metric, lists.signs)
     weights = np.array([1.0, 0.0])
-    found = prepared(lists).search(weights, lists.signs, 1, 0)
-    assert found == pytest.approx(search(ListLines(lists), weights, np.eye(2)[1], lists.signs, 0), rel=1e-12)
+    found = prepared(lists).search(weights, lists.signs, 1)
+    assert found == pytest.approx(search(ListLines(lists), weights, np.eye(2)[1], lists.signs), rel=1e-12)
     assert found[1] == pytest.approx(lists.corpus_quality(lists.choose(weights + found[0] * np.eye(2)[1])))
 
 
@@ -126,18 +126,16 @@ def test_intervals():
     best = _kernels.best_interval
     changes = np.array([-2.0, 1.0, 2.0])
     inf = np.inf
-    assert best(changes, np.array([0.0, 1.0, 3.0, 2.0]), -inf, inf, 1.0, 0) == (1.5, 3.0, 1.0)
+    assert best(changes, np.array([0.0, 1.0, 3.0, 2.0]), -inf, inf, 1.0) == (1.5, 3.0, 1.0)
     # Of equal ones the widest.
-    assert best(changes, np.array([0.0, 3.0, 3.0, 2.0]), -inf, inf, 1.0, 0) == (-0.5, 3.0, 3.0)
+    assert best(changes, np.array([0.0, 3.0, 3.0, 2.0]), -inf, inf, 1.0) == (-0.5, 3.0, 3.0)
     # Without an end: as far beyond the last change as that is from 0, or one reach.
-    assert best(changes, np.array([0.0, 1.0, 1.0, 2.0]), -inf, inf, 1.0, 0)[0] == 3.0
-    assert best(changes, np.array([0.0, 1.0, 1.0, 2.0]), -inf, inf, 8.0, 0)[0] == 6.0
-    assert best(changes, np.array([5.0, 1.0, 1.0, 2.0]), -3.0, inf, 1.0, 0)[0] == -2.5
+    assert best(changes, np.array([0.0, 1.0, 1.0, 2.0]), -inf, inf, 1.0)[0] == 3.0
+    assert best(changes, np.array([0.0, 1.0, 1.0, 2.0]), -inf, inf, 8.0)[0] == 6.0
+    assert best(changes, np.array([5.0, 1.0, 1.0, 2.0]), -3.0, inf, 1.0)[0] == -2.5
     # Too narrow to be hit.
-    assert best(np.array([1.0, 1.0 + 1e-13]), np.array([0.0, 9.0, 1.0]), -inf, inf, 1.0, 0)[1] == 1.0
-    # The mean of three.
-    assert best(changes, np.array([0.0, 3.0, 0.0, 2.5]), -inf, inf, 1.0, 1) == pytest.approx((1.5, 5.5 / 3, 1.0))
-    assert best(np.zeros(0), np.array([4.0]), -inf, inf, 1.0, 3) == (0.0, 4.0, 4.0)
+    assert best(np.array([1.0, 1.0 + 1e-13]), np.array([0.0, 9.0, 1.0]), -inf, inf, 1.0)[1] == 1.0
+    assert best(np.zeros(0), np.array([4.0]), -inf, inf, 1.0) == (0.0, 4.0, 4.0)
 
 
 @pytest.mark.parametrize("formula", list(Formula))
@@ -147,7 +145,7 @@ def test_ascents_have_the_same_bits_for_any_number_of_threads(formula):
     starts, directions, found = rng.uniform(-1, 1, size=(7, 4)), rng.standard_normal((3, 4)), []
     for threads in (1, 2, 5):
         ends, quality, searches = starts.copy(), np.empty(7), np.empty(7, dtype=np.int64)
-        prepared(lists, directions, threads).ascend(ends, lists.signs, 30, 0, 1e-10, quality, searches, threads)
+        prepared(lists, directions, threads).ascend(ends, lists.signs, 30, 1e-10, quality, searches, threads)
         found.append((ends.tobytes(), quality.tobytes(), searches.tobytes()))
         for end, value in zip(ends, quality, strict=True):
             assert lists.corpus_quality(lists.choose(end)) == pytest.approx(value, abs=1e-12)
@@ -158,12 +156,19 @@ def test_bad_arguments_are_refused():
     lists = made_lists(0)
     ready = prepared(lists)
     with pytest.raises(ValueError, match="no such direction"):
-        ready.search(np.zeros(3), lists.signs, 3, 0)
+        ready.search(np.zeros(3), lists.signs, 3)
     with pytest.raises(ValueError, match="entry per feature"):
-        ready.search(np.zeros(2), lists.signs, 0, 0)
+        ready.search(np.zeros(2), lists.signs, 0)
     with pytest.raises(ValueError, match="every list must have a hypothesis"):
         _kernels.line_envelopes(np.array([0, 0, 2]), np.zeros(2), np.zeros(2), 1)
     with pytest.raises(ValueError, match="so many statistics"):
         _kernels.MertLists.prepare(np.array([0, 1]), np.zeros((1, 2)), np.zeros((1, 3)), 0, 1.0, np.zeros((0, 2)), 1)
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            _kernels.line_envelopes(np.array([0, 2]), np.array([0.0, wrong]), np.zeros(2), 1)
+        with pytest.raises(ValueError, match="must be finite"):
+            _kernels.MertLists.prepare(
+                np.array([0, 1]), np.full((1, 2), wrong), np.zeros((1, 2)), 3, 1.0, np.zeros((0, 2)), 1
+            )
     with pytest.raises(ValueError, match="one value more"):
-        _kernels.best_interval(np.zeros(2), np.zeros(2), -1.0, 1.0, 1.0, 0)
+        _kernels.best_interval(np.zeros(2), np.zeros(2), -1.0, 1.0, 1.0)

@@ -37,7 +37,7 @@ class CandidatesOracle final : public online::Oracle {
     std::int64_t size(std::int64_t i) const override { return lists_.size(i); }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
         const std::span own{scores, static_cast<std::size_t>(size(i))};
-        if (!candidates::finite(own)) return online::Status::nonfinite;
+        if (!all_finite(own)) return online::Status::nonfinite;
         vertex.clear();
         vertex.add(candidates::largest(own), 1.0);
         return online::Status::ok;
@@ -46,7 +46,7 @@ class CandidatesOracle final : public online::Oracle {
                           std::vector<hull::Sparse>& vertices) override {
         require(k <= ranks(), "this oracle was made for fewer ranks");
         const std::span own{scores, static_cast<std::size_t>(size(i))};
-        if (!candidates::finite(own)) return online::Status::nonfinite;
+        if (!all_finite(own)) return online::Status::nonfinite;
         candidates::largest(own, k, order_);
         vertices.resize(order_.size());
         for (std::size_t r = 0; r < order_.size(); ++r) {
@@ -60,7 +60,7 @@ class CandidatesOracle final : public online::Oracle {
         products_.resize(static_cast<std::size_t>(size(i)));
         for (std::size_t j = 0; j < products_.size(); ++j)
             products_[j] = (product.costs[j] + product.constant) * (product.margin + product.scores[j]);
-        if (!candidates::finite(products_)) return online::Status::nonfinite;
+        if (!all_finite(products_)) return online::Status::nonfinite;
         const std::int64_t at = candidates::largest(products_);
         vertex.clear();
         vertex.add(at, 1.0);
@@ -98,7 +98,7 @@ class PairsHinge final : public online::Hinge {
     void most_violated(std::int64_t i, std::span<const double> scores, hull::Sparse& z) override {
         require(i >= 0 && i < lists_.count() && static_cast<std::int64_t>(scores.size()) == lists_.size(i),
                 "scores do not fit the list");
-        if (!candidates::finite(scores)) throw online::NonFinite();
+        if (!all_finite(scores)) throw online::NonFinite();
         if (costs_.size()) {
             const auto own = lists_.of(i, costs_);
             augmented_.resize(scores.size());

@@ -268,8 +268,7 @@ class PathPairsHinge final : public online::Hinge {
     void most_violated(std::int64_t i, std::span<const double> scores, hull::Sparse& z) override {
         require(i >= 0 && i < batch_.size() && static_cast<std::int64_t>(scores.size()) == batch_[i].n_parts,
                 "scores do not fit the example");
-        for (const double score : scores)
-            if (!std::isfinite(score)) throw online::NonFinite();
+        if (!all_finite(scores)) throw online::NonFinite();
         const std::int64_t at = batch_.begin(i);
         if (!costs_.empty()) {
             augmented_.resize(scores.size());

@@ -36,6 +36,9 @@ std::unique_ptr<MertLists> prepare(const In<std::int64_t>& offsets, const In<dou
     require(rows.shape(0) == statistics.shape(0), "every hypothesis must have statistics");
     require(rows.shape(1) > 0 && rows.shape(1) == directions.shape(1), "directions must have an entry per feature");
     check_lists(view(offsets), rows.shape(0));
+    // NaN has no place in an order, which sorting relies on.
+    require(all_finite(view(rows)) && all_finite(view(statistics)) && all_finite(view(directions)),
+            "features, statistics and directions must be finite");
     const auto k = static_cast<std::int64_t>(statistics.shape(1));
     require(Quality::fits(formula, k), "the formula does not take so many statistics");
     const Quality quality{static_cast<Formula>(formula), k, beta};
@@ -47,28 +50,28 @@ std::unique_ptr<MertLists> prepare(const In<std::int64_t>& offsets, const In<dou
 }
 
 void ascend(const MertLists& lists, Out<double> weights, const In<std::int8_t>& signs, std::int64_t max_sweeps,
-            std::int64_t window, double min_gain, Out<double> quality, Out<std::int64_t> searches, int threads) {
+            double min_gain, Out<double> quality, Out<std::int64_t> searches, int threads) {
     const std::int64_t d = lists.n_features();
     require(weights.ndim() == 2 && static_cast<std::int64_t>(weights.shape(1)) == d,
             "weights must have an entry per feature");
     require(static_cast<std::int64_t>(signs.size()) == d, "signs must have an entry per feature");
     require(quality.size() == weights.shape(0) && searches.size() == quality.size(), "outputs must fit the restarts");
-    require(max_sweeps >= 0 && window >= 0, "max_sweeps and window must not be negative");
+    require(max_sweeps >= 0, "max_sweeps must not be negative");
     const auto restarts = static_cast<std::int64_t>(quality.size());
     const NoGil release;
     parallel_each(restarts, 1, threads, [&](int, std::int64_t r) {
-        const auto found = lists.ascend(weights.data() + r * d, signs.data(), {max_sweeps, window, min_gain});
+        const auto found = lists.ascend(weights.data() + r * d, signs.data(), {max_sweeps, min_gain});
         quality.data()[r] = found.quality;
         searches.data()[r] = found.searches;
     });
 }
 
 nb::tuple search(const MertLists& lists, const In<double>& weights, const In<std::int8_t>& signs,
-                 std::int64_t direction, std::int64_t window) {
+                 std::int64_t direction) {
     const auto d = static_cast<std::size_t>(lists.n_features());
     require(weights.size() == d && signs.size() == d, "weights and signs must have an entry per feature");
-    require(direction >= 0 && direction < lists.pool_size() && window >= 0, "there is no such direction or window");
-    const Interval best = unlocked([&] { return lists.search_once(weights.data(), signs.data(), direction, window); });
+    require(direction >= 0 && direction < lists.pool_size(), "there is no such direction");
+    const Interval best = unlocked([&] { return lists.search_once(weights.data(), signs.data(), direction); });
     return nb::make_tuple(best.gamma, best.value, best.here);
 }
 
@@ -76,6 +79,8 @@ nb::tuple search(const MertLists& lists, const In<double>& weights, const In<std
 nb::tuple envelopes(const In<std::int64_t>& offsets, const In<double>& scores, const In<double>& slopes, int threads) {
     require(scores.size() == slopes.size(), "every line must have a score and a slope");
     check_lists(view(offsets), scores.size());
+    require(all_finite(view(scores)) && all_finite(view(slopes)),
+            "scores of hypotheses are NaN or infinite; check the features, or scale them");
     const auto bounds = view(offsets);
     const auto n = static_cast<std::int64_t>(bounds.size()) - 1;
     std::vector<double> from;
@@ -112,12 +117,9 @@ nb::tuple gamma_range(const In<double>& weights, const In<double>& direction, co
     return nb::make_tuple(range.low, range.high, range.reach);
 }
 
-nb::tuple best_interval(const In<double>& changes, const In<double>& values, double low, double high, double reach,
-                        std::int64_t window) {
+nb::tuple best_interval(const In<double>& changes, const In<double>& values, double low, double high, double reach) {
     require(values.size() == changes.size() + 1, "there must be one value more than changes");
-    require(window >= 0, "window must not be negative");
-    std::vector<double> smoothed = copied(values);
-    const Interval best = reranking::best_interval(view(changes), smoothed, {low, high, reach}, window);
+    const Interval best = reranking::best_interval(view(changes), view(values), {low, high, reach});
     return nb::make_tuple(best.gamma, best.value, best.here);
 }
 
@@ -128,17 +130,17 @@ void bind_mert(nb::module_& module) {
         .def_static("prepare", &prepare, "offsets"_array, "rows"_array, "statistics"_array, "formula"_a, "beta"_a,
                     "directions"_array, "threads"_a,
                     "Directions are searched beside the coordinates; nothing that is given is kept.")
-        .def("ascend", &ascend, "weights"_array, "signs"_array, "max_sweeps"_a, "window"_a, "min_gain"_a,
-             "quality"_array, "searches"_array, "threads"_a,
+        .def("ascend", &ascend, "weights"_array, "signs"_array, "max_sweeps"_a, "min_gain"_a, "quality"_array,
+             "searches"_array, "threads"_a,
              "Move each row of weights to a local optimum; writes its quality and the line searches it took.")
-        .def("search", &search, "weights"_array, "signs"_array, "direction"_a, "window"_a,
+        .def("search", &search, "weights"_array, "signs"_array, "direction"_a,
              "One line search: the best gamma, the quality there, and the quality at gamma = 0.");
     module.def("line_envelopes", &envelopes, "offsets"_array, "scores"_array, "slopes"_array, "threads"_a,
                "Segments of the upper envelope of the lines of each list: offsets, where each begins, and its line.");
     module.def("gamma_range", &gamma_range, "weights"_array, "direction"_array, "signs"_array,
                "Bounds of gamma along a line of weights, and the size of the weights in units of the direction.");
     module.def("best_interval", &best_interval, "changes"_array, "values"_array, "low"_a, "high"_a, "reach"_a,
-               "window"_a, "The best gamma between changes, its value, and the value at gamma = 0.");
+               "The best gamma between changes, its value, and the value at gamma = 0.");
 }
 
 }  // namespace maxmargin

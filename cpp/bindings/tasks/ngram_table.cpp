@@ -9,6 +9,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/reranking/overlap.hpp"
+#include "maxmargin/reranking/varying.hpp"
 #include "owned.hpp"
 
 namespace maxmargin {

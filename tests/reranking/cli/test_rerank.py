@@ -109,7 +109,7 @@ def test_word_error_rates_of_json_lines(files: Path, tmp_path: Path) -> None:
 
 def test_a_file_of_gains_is_a_metric(files: Path, tmp_path: Path) -> None:
     lists = read_nbest(files / "train.gz")
-    gains = tmp_path / "gains"
+    gains = tmp_path / "gains,1"  # a name that a column of several could have
     gains.write_text("".join(f"{value}\n" for value in lists.values[:, 1]))
     options = "--nbest", str(files / "train.gz"), "--metric", str(gains), "--method", "mert"
     text = run(*TRAIN, *options, "--out", str(tmp_path / "model"))

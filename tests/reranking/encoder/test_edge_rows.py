@@ -6,9 +6,17 @@ from itertools import product
 import numpy as np
 import pytest
 
+from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.reranking import Lattices, NBestLists, WordErrorRate, made_lattices, train_on_lattices
+from maxmargin.tasks.reranking import (
+    Lattices,
+    NBestLists,
+    WordErrorRate,
+    made_lattices,
+    made_lists,
+    train_on_lattices,
+)
 from maxmargin.tasks.reranking.encoder.lattices import EdgeRows, merged
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.training import RerankerSettings
@@ -67,6 +75,21 @@ def test_joined_lists_have_each_text_once() -> None:
     assert merged(both, first).n_hypotheses == both.n_hypotheses
 
 
+def test_some_lattices_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges, weights = EdgeRows.of(lattices(), RerankingEncoder()), np.array([1.0, -0.5])
+    whole = edges.best_lists(weights, 5)
+    monkeypatch.setattr("maxmargin.tasks.reranking.encoder.lattices._NUMBERS_AT_ONCE", 1)
+    again = edges.best_lists(weights, 5)
+    assert (again.texts, again.offsets.tolist()) == (whole.texts, whole.offsets.tolist())
+    np.testing.assert_array_equal(again.values, whole.values)
+
+
+def test_a_text_that_is_spelled_in_two_ways_comes_once() -> None:
+    both = WordLattice(np.array([[3.0], [1.0], [1.0], [0.5]]), [(0, 2), (0, 1), (1, 2), (0, 2)], ["a b", "a", "b", "c"])
+    found = EdgeRows.of(Lattices([both], ("lm",), ["x"]), RerankingEncoder()).best_lists(np.ones(1), 3)
+    assert (list(found.texts), found.values[:, 0].tolist()) == (["a b", "c"], [3.0, 0.5])
+
+
 def test_the_length_is_a_feature_of_edges() -> None:
     lists = EdgeRows.of(lattices(), RerankingEncoder(length=True)).best_lists(np.array([1.0, 1.0, 0.0]), 9)
     assert lists.names == ("am", "lm", "length")
@@ -81,9 +104,17 @@ def test_what_lattices_cannot_have() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             EdgeRows.of(lattices(), encoder)
-    without = [replace(one, features=np.zeros((7, 0))) for one in lattices().lattices]
-    with pytest.raises(ValueError, match="the edges of the lattices have no features; give some, or length"):
-        EdgeRows.of(replace(lattices(), names=(), lattices=without), RerankingEncoder())
+    sparse = made_lists(4, size=3)
+    names = sp.csr_array(np.arange(float(sparse.n_hypotheses))[:, None])
+    fitted, _ = RerankingEncoder().fit_rows(replace(sparse, sparse_names=("x_y",), sparse=names))
+    with pytest.raises(ValueError, match="only dense ones; train without sparse ones"):
+        EdgeRows.of(lattices(), fitted)
+    silent = [replace(lattices().lattices[0], words=None), *lattices().lattices[1:]]
+    with pytest.raises(ValueError, match="lattice 0 has no words; give words"):
+        EdgeRows.of(replace(lattices(), lattices=silent), RerankingEncoder(length=True))
+    bare = [replace(one, features=np.zeros((len(one.edges), 0))) for one in lattices().lattices]  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no features; give scores on their edges"):
+        EdgeRows.of(replace(lattices(), lattices=bare, names=()), RerankingEncoder())
     huge = replace(lattices(), lattices=[replace(one, features=one.features * 1e200) for one in lattices().lattices])  # type: ignore[operator]
     with pytest.raises(ValueError, match="example 0: its scores are not finite"):
         EdgeRows.of(huge, RerankingEncoder()).best_lists(np.array([1e200, 1.0]), 1)

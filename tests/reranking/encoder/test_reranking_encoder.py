@@ -87,6 +87,9 @@ def test_lists_without_features_are_refused() -> None:
     empty = lists(names=(), values=np.zeros((8, 0)))
     with pytest.raises(ValueError, match="no features; give"):
         RerankingEncoder().fit_rows(empty)
+    beyond = replace(everything(), segments=["1:0-0:0-9", *everything().segments[1:]])
+    with pytest.raises(ValueError, match="the phrase 0-0:0-9 goes beyond the words"):
+        RerankingEncoder(phrases=True).fit_rows(beyond)
     with pytest.raises(ValueError, match="no phrase segments"):
         RerankingEncoder(phrases=True).fit_rows(lists())
     with pytest.raises(ValueError, match="normalize must be one of"):

@@ -122,7 +122,7 @@ def test_several_files_and_folders(saved, tmp_path):
         read_lattices(tmp_path, format="xml")
     with pytest.raises(ValueError, match="no files of lattices"):
         read_lattices([])
-    with pytest.raises(FileError, match="standard input can be read only once"):
+    with pytest.raises(FileError, match=r"standard input \(-\) can be read only once"):
         read_lattices(["-", "-"])
 
 

@@ -160,7 +160,7 @@ def test_malformed_features(saved, content, message):
 def test_a_feature_in_two_files(saved):
     with pytest.raises(FileError, match="LM0: feature 'LM0' is in other files too"):
         read_nbest(saved(MOSES, "nbest"), features=[saved("1\n2\n3\n", "LM0")])
-    with pytest.raises(FileError, match="standard input can be read only once"):
+    with pytest.raises(FileError, match=r"standard input \(-\) can be read only once"):
         read_nbest("-", features=["-"])
     with pytest.raises(FileError, match="features on standard input have no name"):
         read_nbest(saved(MOSES), features=["-"])
@@ -205,6 +205,7 @@ def test_counts_of_references_and_sources(saved):
         read_nbest(nbest, list_size=1, segments=saved("\n\n", "pal"))
     with pytest.raises(ValueError, match="format must be one of moses, plain, tsv, jsonl, parquet, got 'xml'"):
         read_nbest(nbest, format="xml")
+    assert list(read_nbest(saved("PAR1 a\nb\n", "texts"), list_size=2).texts) == ["PAR1 a", "b"]
 
 
 @pytest.mark.skipif(not (FOLDER / "reranking").is_dir(), reason="the folder of shared data is not there")

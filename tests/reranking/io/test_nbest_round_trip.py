@@ -15,7 +15,8 @@ from lists import nbest_lists, same_lists
 from maxmargin._sparse import sp
 from maxmargin.tasks.reranking import NBestLists
 from maxmargin.tasks.reranking.io.files import read_nbest
-from maxmargin.tasks.reranking.io.write import ranked, write_nbest, write_texts
+from maxmargin.tasks.reranking.io.lists import ranked
+from maxmargin.tasks.reranking.io.write import write_nbest, write_texts
 from maxmargin.tasks.reranking.made import made_transcripts
 
 

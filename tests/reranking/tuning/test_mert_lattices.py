@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from oracles.reranking import best_on_line
 
 import maxmargin as mm
 from maxmargin._sparse import sp
-from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures import Lattice
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.tasks.reranking.metrics.base import Formula, Metric
@@ -95,8 +92,8 @@ def test_a_search_finds_what_lists_of_all_paths_find(seed, signed):
     weights = np.where(lists.signs == 0, weights, lists.signs * np.abs(weights))
     lines = LatticeLines(lattices)
     for direction in [*np.eye(3), rng.standard_normal(3)]:
-        gamma, value, here = search(lines, weights, direction, lists.signs, 0)
-        assert (gamma, value, here) == pytest.approx(search(ListLines(lists), weights, direction, lists.signs, 0))
+        gamma, value, here = search(lines, weights, direction, lists.signs)
+        assert (gamma, value, here) == pytest.approx(search(ListLines(lists), weights, direction, lists.signs))
         assert value == pytest.approx(best_on_line(lists, weights, direction))
         if value > here:
             assert lines.quality(weights + gamma * direction) == pytest.approx(value)
@@ -170,33 +167,6 @@ def test_a_lattice_of_millions_of_paths():
         for angle in np.linspace(0, 2 * np.pi, 1001)
     )
     assert tuned.details["quality"] >= best
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_from_word_lattices(sparse):
-    lattices, _ = made(5)
-    structure, rows = lattices.structure, lattices.rows
-    offsets = structure.blocks[0].offsets
-    one_by_one = [
-        WordLattice(
-            sp.csr_array(rows[first:last]) if sparse else rows[first:last],
-            structure.edges[first:last],
-            lattices.words[first:last],
-            int(structure.start[i]),
-            int(structure.end[i]),
-        )
-        for i, (first, last) in enumerate(itertools.pairwise(offsets))
-    ]
-    packed = TuningLattices.of(one_by_one, lattices.references, lattices.metric)
-    weights = np.array([0.5, -1.0, 0.25])
-    assert packed.texts(weights) == lattices.texts(weights)
-    np.testing.assert_allclose(packed.scores(weights), lattices.scores(weights))
-    with pytest.raises(ValueError, match="give at least one"):
-        TuningLattices.of([], [], lattices.metric)
-    with pytest.raises(ValueError, match="example 1: 1 edges, 1 rows of features, 2 words; give one of each"):
-        TuningLattices.of([*one_by_one[:1], WordLattice(rows[:1], [(0, 1)], ["a", "b"])], [["a"]] * 2, lattices.metric)
-    with pytest.raises(ValueError, match="example 1: features have 2 columns, expected 3"):
-        TuningLattices.of([*one_by_one[:1], WordLattice(rows[:1, :2], [(0, 1)], ["a"])], [["a"]] * 2, lattices.metric)
 
 
 def test_bad_input_is_refused():

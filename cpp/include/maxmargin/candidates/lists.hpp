@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -10,13 +9,6 @@
 #include <vector>
 
 namespace maxmargin::candidates {
-
-// Whether all numbers are finite.
-inline bool finite(std::span<const double> values) {
-    double sum = 0.0;
-    for (const double x : values) sum += 0.0 * x;
-    return sum == 0.0;
-}
 
 // Where the largest number is, the first of equal ones. There is at least one, and none is NaN.
 inline std::int64_t largest(std::span<const double> values) {

@@ -48,19 +48,10 @@ struct Interval {
 // The best of the intervals that `changes`, in rising order inside the range, cut the line into; values[t] belongs to
 // the one before changes[t]. Of equally good ones the widest, then the first. The outermost ones end one reach, or as
 // far as they are from 0, beyond the last change, or where the range does. Intervals so narrow that rounding could miss
-// them do not count. With a window the value is the mean over so many neighbors on each side.
-inline Interval best_interval(std::span<const double> changes, std::span<double> values, const GammaRange& range,
-                              std::int64_t window) {
+// them do not count.
+inline Interval best_interval(std::span<const double> changes, std::span<const double> values,
+                              const GammaRange& range) {
     const std::size_t m = changes.size();
-    if (window > 0 && m > 0) {
-        std::vector<double> sums(m + 2, 0.0);
-        for (std::size_t t = 0; t <= m; ++t) sums[t + 1] = sums[t] + values[t];
-        const auto reach = static_cast<std::size_t>(window);
-        for (std::size_t t = 0; t <= m; ++t) {
-            const std::size_t first = t < reach ? 0 : t - reach, last = std::min(t + reach, m) + 1;
-            values[t] = (sums[last] - sums[first]) / static_cast<double>(last - first);
-        }
-    }
     Interval best;
     const auto at_zero = std::upper_bound(changes.begin(), changes.end(), 0.0) - changes.begin();
     best.here = values[static_cast<std::size_t>(at_zero)];
@@ -119,7 +110,7 @@ class Sweep {
         }
     }
 
-    Interval best(const GammaRange& range, std::int64_t window) {
+    Interval best(const GammaRange& range) {
         sort();
         gammas_.resize(changes_.size());
         values_.resize(changes_.size() + 1);
@@ -130,7 +121,7 @@ class Sweep {
             gammas_[t] = changes_[t].gamma;
             values_[t + 1] = quality_(base_.data());
         }
-        return best_interval(gammas_, values_, range, window);
+        return best_interval(gammas_, values_, range);
     }
 
    private:

@@ -22,7 +22,6 @@ namespace maxmargin::reranking {
 
 struct AscentSettings {
     std::int64_t max_sweeps;  // over the pool
-    std::int64_t window;      // of best_interval
     double min_gain;          // a step must gain more quality than this
 };
 
@@ -81,7 +80,7 @@ class MertLists {
         for (std::int64_t sweep = 0; sweep < settings.max_sweeps && idle < pool_size(); ++sweep) {
             for (std::int64_t j = 0; j < pool_size() && idle < pool_size(); ++j, ++searches) {
                 const GammaRange range = gamma_range(weights, direction(j), signs, d_);
-                const Interval best = search(j, range, settings.window, work);
+                const Interval best = search(j, range, work);
                 ++idle;
                 if (!(best.value > best.here + settings.min_gain) || best.gamma == 0.0) continue;
                 move(weights, signs, j, best.gamma, work);
@@ -97,10 +96,10 @@ class MertLists {
     }
 
     // One search along a direction of the pool, for weights outside of an ascent.
-    Interval search_once(const double* weights, const std::int8_t* signs, std::int64_t j, std::int64_t window) const {
+    Interval search_once(const double* weights, const std::int8_t* signs, std::int64_t j) const {
         Work work(*this);
         refresh(weights, work);
-        return search(j, gamma_range(weights, direction(j), signs, d_), window, work);
+        return search(j, gamma_range(weights, direction(j), signs, d_), work);
     }
 
     std::int64_t pool_size() const { return d_ + n_random_; }
@@ -177,7 +176,7 @@ class MertLists {
         return quality_(sums.data());
     }
 
-    Interval search(std::int64_t j, const GammaRange& range, std::int64_t window, Work& work) const {
+    Interval search(std::int64_t j, const GammaRange& range, Work& work) const {
         const double* slopes = slopes_.data() + j * n_;
         const std::int32_t* order = order_.data() + j * n_;
         constexpr double start = -std::numeric_limits<double>::infinity();
@@ -217,7 +216,7 @@ class MertLists {
             read_to(std::exchange(asked[i % ahead], runs.size()));
         }
         read_to(runs.size());
-        return work.sweep.best(range, window);
+        return work.sweep.best(range);
     }
 
     void move(double* weights, const std::int8_t* signs, std::int64_t j, double gamma, Work& work) const {

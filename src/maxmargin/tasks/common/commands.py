@@ -15,7 +15,8 @@ from typer.core import TyperCommand
 
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.common.packages import MissingPackageError
-from maxmargin.tasks.common.text import STANDARD_INPUT, FileError
+from maxmargin.tasks.common.text import STANDARD_INPUT
+from maxmargin.tasks.common.text import once as once
 
 if TYPE_CHECKING:
     from maxmargin.model import Model
@@ -117,9 +118,3 @@ def writable_folder(path: Path, keep: Sequence[Path] = ()) -> None:
     for other in keep:
         if other.resolve().parent == folder:
             fail(f"--out {path} has the input {other}, which could be overwritten; give another --out")
-
-
-def once(paths: Sequence[str | None]) -> None:
-    """Raise FileError if standard input is to be read more than once."""
-    if sum(path == STANDARD_INPUT for path in paths) > 1:
-        raise FileError("standard input (-) can be read only once; give the other inputs as files")

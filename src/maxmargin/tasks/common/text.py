@@ -6,7 +6,7 @@ import codecs
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import BinaryIO, cast
@@ -36,6 +36,17 @@ def problem(path: AnyPath, line: int | None, message: str, *, unit: str = "line"
     """Return the error for a line, counted from 1, or another unit of a file, or for the whole file."""
     where = name_of(path) if line is None else f"{name_of(path)}, {unit} {line}"
     return FileError(f"{where}: {message}")
+
+
+def paths_of(given: AnyPath | Sequence[AnyPath]) -> list[AnyPath]:
+    """Return one or several paths as a list."""
+    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+
+
+def once(paths: Sequence[AnyPath | None]) -> None:
+    """Raise FileError if standard input is to be read more than once."""
+    if sum(str(path) == STANDARD_INPUT for path in paths) > 1:
+        raise FileError("standard input (-) can be read only once; give the other inputs as files")
 
 
 def read_bytes(path: AnyPath) -> bytes:

@@ -12,13 +12,14 @@ from .io.lattices import Lattices as Lattices
 from .io.lattices import read_lattices as read_lattices
 from .io.lattices import write_lattices as write_lattices
 from .io.lists import NBestLists as NBestLists
-from .io.write import ranked as ranked
+from .io.lists import ranked as ranked
 from .io.write import write_nbest as write_nbest
 from .io.write import write_texts as write_texts
 from .lattice_training import train_on_lattices as train_on_lattices
 from .made import made_lattices as made_lattices
 from .made import made_lists as made_lists
 from .made import made_transcripts as made_transcripts
+from .metrics.base import Formula as Formula
 from .metrics.base import Metric as Metric
 from .metrics.bleu import Bleu as Bleu
 from .metrics.chrf import ChrF as ChrF

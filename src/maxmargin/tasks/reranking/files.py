@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-import numpy as np
-
-from maxmargin.tasks.common.text import AnyPath, FileError, name_of, problem, read_text
+from maxmargin.tasks.common.text import AnyPath, FileError, name_of
+from maxmargin.tasks.reranking.io.features import feature_name
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.lattices import Lattices, read_lattices
 from maxmargin.tasks.reranking.io.lists import NBestLists
-from maxmargin.tasks.reranking.io.write import ranked, write_nbest, write_texts
+from maxmargin.tasks.reranking.io.write import write_nbest, write_texts
 from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.metrics.gains import Gains
 from maxmargin.tasks.reranking.metrics.names import METRICS, metric_named, second_metrics
@@ -81,7 +78,7 @@ def read_judged(
     more = [*features, metric] if of_file else list(features)
     lists = reading.read(nbest, features=more, references=list(references), sources=sources, segments=segments)
     if of_file:
-        if len(lists.names) and "," in lists.names[-1] and lists.names[-1].rpartition(",")[0] in Path(metric).name:
+        if lists.names[-1] != feature_name(metric):
             raise FileError(f"{name_of(metric)}: several numbers in a line; give one gain for each hypothesis")
         gains = Gains(lists.values[:, -1])
         kept = replace(lists, names=lists.names[:-1], values=lists.values[:, :-1].copy())
@@ -105,28 +102,11 @@ def read_judged_lattices(
     return found, (tuned, *second_metrics(tuned))
 
 
-def read_weights(path: AnyPath) -> dict[str, float]:
-    """Read weights by the names of features from a file with one JSON object."""
-    try:
-        found = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise problem(path, None, f"not JSON ({error}); write one object of names and numbers") from None
-    numbers = isinstance(found, dict) and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-        for value in found.values()
-    )
-    if not numbers:
-        raise problem(path, None, 'not an object of names and finite numbers; write {"lm": 1.0, "tm": 0.5}')
-    return {name: float(value) for name, value in found.items()}
-
-
 def best_hypotheses(model: RerankerModel, inputs: NBestLists | Lattices, k: int = 1) -> NBestLists:
     """Return the ``k`` best different hypotheses of each list or lattice, best first, with their scores as totals."""
     if isinstance(inputs, Lattices):
         return model.best_of_lattices(inputs, k)
-    return ranked(inputs, np.concatenate(model.scores(inputs)), k, distinct=True)
+    return model.best_lists(inputs, k)
 
 
 def write_best(best: NBestLists, out: AnyPath | BinaryIO, *, as_lists: bool = False, scores: bool = False) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from maxmargin.tasks.reranking.encoder.lattices import EdgeRows
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.io.forms import as_lists
 from maxmargin.tasks.reranking.io.lattices import Lattices
-from maxmargin.tasks.reranking.io.lists import NBestLists
+from maxmargin.tasks.reranking.io.lists import NBestLists, ranked
 from maxmargin.tasks.reranking.report import Report
 
 
@@ -62,16 +63,14 @@ class RerankerModel(Model):
 
     def k_best_texts(self, X: Any, k: int) -> list[list[tuple[str, float]]]:
         """Return the ``k`` best different texts of each list with their scores, best first."""
-        k = _checks.integer("k", k, least=1)
-        lists, found = as_lists(X), []
-        for first, scores in zip(lists.offsets.tolist(), self.scores(lists), strict=False):
-            best: dict[str, float] = {}
-            for at in np.argsort(-scores, kind="stable").tolist():
-                best.setdefault(lists.texts[first + at], float(scores[at]))
-                if len(best) == k:
-                    break
-            found.append(list(best.items()))
-        return found
+        best = self.best_lists(as_lists(X), k)
+        assert best.totals is not None
+        pairs = list(zip(best.texts, best.totals.tolist(), strict=True))
+        return [pairs[first:last] for first, last in pairwise(best.offsets.tolist())]
+
+    def best_lists(self, lists: NBestLists, k: int = 1) -> NBestLists:
+        """Return the ``k`` best different texts of each list, best first, with their scores as totals."""
+        return ranked(lists, np.concatenate(self.scores(lists)), _checks.integer("k", k, least=1), distinct=True)
 
     def score(self, X: Any, y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the mean gain of the chosen hypotheses; ``y`` has the gains of each list, larger is better."""

@@ -56,7 +56,6 @@ class HeldOut:
         seed: int = 0,
     ) -> HeldOut:
         """Compare statistics of the chosen hypotheses, each of shape ``(n_lists, metric.n_statistics)``."""
-
         return cls(
             metric=metric.name,
             tuned=tuned,

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin.model import Training
+from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.tasks.common.progress import Stages
@@ -120,7 +121,7 @@ class Judged:
 
     def select(self, lists: IntArray) -> Judged:
         """Return some of the lists."""
-        rows = np.concatenate([np.arange(*self.lists.offsets[i : i + 2]) for i in lists.tolist()] or [np.zeros(0, int)])
+        rows = ranges(self.lists.offsets[lists], self.lists.offsets[lists + 1])
         return Judged(self.lists.select(lists), self.metrics, tuple(one[rows] for one in self.statistics))
 
     def tuning_lists(self, rows: Any, signs: npt.NDArray[np.int8]) -> TuningLists:
@@ -153,14 +154,14 @@ def train_reranker(
         for train, test in parts:
             fitted, lists = _prepared(train, settings)
             held = test.tuning_lists(fitted.rows(test.lists), lists.signs)
-            start, rows = _start(train, len(fitted.names), lists), []
+            start, rows = decoder_start(train, len(fitted.names), lists), []
             for variant in variants:
                 rows.append(held.choose(variant.tune(lists, start=start, seed=settings.random_state).weights))
                 stages.advance()
             chosen.append(rows)
         best, report = _selected(parts, chosen, variants, settings, from_dev=dev is not None)
         fitted, lists = _prepared(judged, settings)
-        start = _start(judged, len(fitted.names), lists)
+        start = decoder_start(judged, len(fitted.names), lists)
         tuned = variants[best].tune(lists, start=start, seed=settings.random_state)
         stages.advance()
     report = replace(report, details=tuned.details)
@@ -193,8 +194,14 @@ def _prepared(judged: Judged, settings: RerankerSettings) -> tuple[RerankingEnco
     return fitted, judged.tuning_lists(rows, settings.signs(fitted.names, fitted.n_weights))
 
 
-def _start(judged: Judged, n_dense: int, lists: TuningLists) -> FloatArray | None:
-    """The decoder's own weights, as far as its scores or the order of the lists tell them; None if they do not."""
+def decoder_start(judged: Judged, n_dense: int, lists: TuningLists) -> FloatArray | None:
+    """Return the decoder's own weights, as far as its scores or the order of the lists tell them; None if they do not.
+
+    Args:
+        judged: the lists.
+        n_dense: number of dense features.
+        lists: the same lists with their rows of features, dense ones first.
+    """
     rows = lists.rows[:, :n_dense]
     dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
     found = decoder_weights(dense, lists.offsets, judged.lists.totals)

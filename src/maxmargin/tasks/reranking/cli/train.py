@@ -106,7 +106,8 @@ def train(
     writable(out, keep=[*inputs, metric])  # which may be a file of gains
     with errors_as_lines():
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
-        from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices, read_weights
+        from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices
+        from maxmargin.tasks.reranking.io.weights import read_weights
         from maxmargin.tasks.reranking.lattice_training import train_on_lattices
         from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
         from maxmargin.tasks.reranking.tuning.methods import method_named

@@ -8,12 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from maxmargin.encoders.lattice import LatticeEncoder
-from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import FloatArray, PointStatus
+from maxmargin.structures._arrays import offsets_of, pieces
+from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 from maxmargin.structures.lattice import Lattice
 from maxmargin.tasks.reranking.encoder.reranking import LENGTH, RerankingEncoder
 from maxmargin.tasks.reranking.io.lattices import Lattices
 from maxmargin.tasks.reranking.io.lists import NBestLists
+
+_NUMBERS_AT_ONCE = 1 << 25
+"""Edges times ranks whose paths are in memory at a time: a quarter of a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,22 +38,23 @@ class EdgeRows:
         """Return the features that an encoder asks for: those that it knows, or before it knows any, all there are."""
         if encoder.ngrams or encoder.phrases:
             raise ValueError("n-grams and phrase pairs are features of lists, not of lattices; leave them out")
+        if encoder.sparse:
+            raise ValueError("the model has sparse features, and lattices only dense ones; train without sparse ones")
         if encoder.normalize == "list":
             raise ValueError('features of lattices cannot be normalized within lists; use normalize="spread"')
-        words = [word for one in lattices.lattices for word in one.words or ()]
         own = np.concatenate([np.asarray(one.features, dtype=np.float64) for one in lattices.lattices])
         columns = dict(zip(lattices.names, own.T, strict=True))
         if encoder.length and LENGTH not in columns:
-            columns[LENGTH] = np.array([0.0 if word is None else len(str(word).split()) for word in words])
+            columns[LENGTH] = np.array([float(len(word.split())) for word in _words(lattices)])
         names = encoder.names or tuple(columns)
-        if not names:
-            raise ValueError("the edges of the lattices have no features; give some, or length")
         missing = [name for name in names if name not in columns]
         if missing:
             raise ValueError(
                 f"the lattices lack the feature {missing[0]!r} that the model was trained with; they have "
                 f"{', '.join(columns) or 'none'}"
             )
+        if not names:
+            raise ValueError("the lattices have no features; give scores on their edges, or length=True")
         return cls(lattices, names, np.stack([columns[name] for name in names], axis=1))
 
     @cached_property
@@ -63,31 +67,22 @@ class EdgeRows:
     @cached_property
     def words(self) -> list[str]:
         """The words of all edges, empty where there are none."""
-        return ["" if word is None else str(word) for one in self.lattices.lattices for word in one.words or ()]
+        return _words(self.lattices)
 
     def best_lists(self, weights: FloatArray, k: int) -> NBestLists:
         """Return the ``k`` best different texts of each lattice, best first, with the features of their best paths.
 
-        ``weights`` are in the units of :attr:`values`; totals are the scores.
+        ``weights`` are in the units of :attr:`values`; totals are the scores. There are fewer texts where a lattice
+        spells one in several ways, as one edge with two words and as two edges.
         """
-        structure, offsets = self.structure, self.structure.blocks[0].offsets
-        word, silent = self.words.__getitem__, np.array([not one for one in self.words], dtype=bool)
-        found: list[list[tuple[str, FloatArray]]] = [[] for _ in range(structure.n_examples)]
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self.values @ weights
-        for points in structure.k_best_words(scores, k):
-            if (points.status == PointStatus.NONFINITE).any():
-                index = int(np.argmax(points.status == PointStatus.NONFINITE))
-                raise ValueError(
-                    f"example {index}: its scores are not finite, as its features are too large; scale them"
-                )
-            sums = np.stack([structure.by_example(points.z * column) for column in self.values.T], axis=1)
-            spoken = structure.decode(np.where(silent, 0.0, points.z))
-            for i in np.flatnonzero(points.status != PointStatus.ABSENT).tolist():
-                found[i].append((" ".join(map(word, (offsets[i] + spoken[i]).tolist())), sums[i]))
-        values = np.array([row for own in found for _, row in own])
+        found: list[dict[str, FloatArray]] = []
+        for some in pieces(self.structure.sizes, max(1, _NUMBERS_AT_ONCE // k)):
+            found += self._best_texts(some, scores, k)
+        values = np.array([row for own in found for row in own.values()])
         return NBestLists(
-            texts=[text for own in found for text, _ in own],
+            texts=[text for own in found for text in own],
             offsets=offsets_of([len(own) for own in found]),
             names=self.names,
             values=values,
@@ -95,6 +90,28 @@ class EdgeRows:
             references=self.lattices.references,
             totals=values @ weights,
         )
+
+    def _best_texts(self, some: IntArray, scores: FloatArray, k: int) -> list[dict[str, FloatArray]]:
+        """The best texts of consecutive lattices with the features of their paths."""
+        whole = len(some) == self.structure.n_examples
+        structure = self.structure if whole else self.structure.select(some)
+        bounds = self.structure.blocks[0].offsets
+        parts = slice(int(bounds[some[0]]), int(bounds[some[-1] + 1]))
+        words, columns, offsets = self.words[parts], self.values[parts].T, structure.blocks[0].offsets
+        silent = np.array([not word for word in words], dtype=bool)
+        found: list[dict[str, FloatArray]] = [{} for _ in some]
+        for points in structure.k_best_words(scores[parts], k):
+            if (points.status == PointStatus.NONFINITE).any():
+                index = int(some[np.argmax(points.status == PointStatus.NONFINITE)])
+                raise ValueError(
+                    f"example {index}: its scores are not finite, as its features are too large; scale them"
+                )
+            sums = np.stack([structure.by_example(points.z * column) for column in columns], axis=1)
+            spoken = structure.decode(np.where(silent, 0.0, points.z))
+            for i in np.flatnonzero(points.status != PointStatus.ABSENT).tolist():
+                text = " ".join(map(words.__getitem__, (offsets[i] + spoken[i]).tolist()))
+                found[i].setdefault(text, sums[i])
+        return found
 
 
 def merged(first: NBestLists, second: NBestLists) -> NBestLists:
@@ -119,3 +136,13 @@ def merged(first: NBestLists, second: NBestLists) -> NBestLists:
         ids=first.ids,
         references=first.references,
     )
+
+
+def _words(lattices: Lattices) -> list[str]:
+    """The words of all edges, empty where there are none."""
+    found: list[str] = []
+    for index, one in enumerate(lattices.lattices):
+        if one.words is None:
+            raise ValueError(f"lattice {index} has no words; give words to mm.WordLattice, None for edges without one")
+        found += ["" if word is None else str(word) for word in one.words]
+    return found

@@ -14,9 +14,6 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
-Occurrences = tuple[IntArray, npt.NDArray[np.int32], Any]
-"""Starts of rows, columns (-1 for unknown names) and values."""
-
 LARGEST = 1e100
 """The largest feature: squares and sums of larger ones overflow."""
 

@@ -49,12 +49,10 @@ class NgramFeatures:
         chosen = lists >= min_lists
         prefixes, last = grams.pairs()
         needed = chosen.copy()
-        for _ in range(order - 1):  # the beginnings of chosen n-grams
-            beginnings = prefixes[needed]
-            beginnings = beginnings[beginnings >= 0]
-            if needed[beginnings].all():
-                break
+        beginnings = prefixes[chosen]
+        while (beginnings := beginnings[beginnings >= 0]).size:  # of chosen n-grams, a word shorter each time
             needed[beginnings] = True
+            beginnings = prefixes[beginnings]
         place = np.cumsum(needed) - 1
         kept_words = np.zeros(len(words), dtype=bool)
         kept_words[last[needed]] = True

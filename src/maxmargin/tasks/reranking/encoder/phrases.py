@@ -26,6 +26,11 @@ def phrase_pairs(lists: NBestLists) -> NamedRows:
     for at, (text, segments, owner) in enumerate(zip(lists.texts, lists.segments, lists.owner.tolist(), strict=True)):
         words = text.split()
         for a, b, c, d in _SPAN.findall(segments):
+            if int(d) >= len(words) or (sources is not None and int(b) >= len(sources[owner])):
+                raise ValueError(
+                    f"list {lists.ids[owner]}: the phrase {a}-{b}:{c}-{d} goes beyond the words of the source or of "
+                    f"{text!r:.60}; give the segments of these hypotheses"
+                )
             name = " ".join(words[int(c) : int(d) + 1])
             if sources is not None:
                 name = f"{' '.join(sources[owner][int(a) : int(b) + 1])} ||| {name}"

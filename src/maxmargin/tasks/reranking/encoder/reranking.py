@@ -201,12 +201,11 @@ def _named(kind: str, lists: NBestLists, dense: Sequence[str]) -> NamedRows:
 def _joined(dense: FloatArray, blocks: list[Any]) -> Any:
     if not blocks:
         return np.ascontiguousarray(dense)
-    joined = sp.csr_array(sp.hstack([*([sp.csr_array(dense)] if dense.shape[1] else []), *blocks], format="csr"))
-    return joined
+    return sp.csr_array(sp.hstack([*([sp.csr_array(dense)] if dense.shape[1] else []), *blocks], format="csr"))
 
 
 def _moments(values: FloatArray, offsets: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each column within each list, repeated for its rows."""
+    """Each column less its mean within each list, and its standard deviation there, repeated for the rows."""
     sizes = np.diff(offsets)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     # Around the first row of the list: large numbers with a small spread lose nothing.

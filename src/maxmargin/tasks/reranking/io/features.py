@@ -29,9 +29,22 @@ _RAGGED = 2
 """The kernel's number for a line with another number of cells."""
 
 
+def feature_name(path: AnyPath) -> str:
+    """Return what the feature of a file is called: like the file without ``.gz``."""
+    return os.path.basename(os.fspath(path)).removesuffix(".gz")
+
+
 def column_names(name: str, width: int) -> list[str]:
     """Return the names of the features that ``width`` values of one name are."""
     return [name] if width == 1 else [f"{name},{column}" for column in range(1, width + 1)]
+
+
+def floats(values: Sequence[float]) -> FloatArray:
+    """Return numbers as an array; integers that no float holds are infinite."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except OverflowError:
+        return np.array([float(one) if abs(one) < 1e300 else np.inf for one in values])
 
 
 def text_numbers(path: AnyPath, data: bytes, begin: IntArray, end: IntArray, lines: IntArray) -> FloatArray:
@@ -98,7 +111,7 @@ def read_columns(path: AnyPath, name: str | None = None) -> Columns:
     if name is None:
         if str(path) == STANDARD_INPUT:
             raise FileError("features on standard input have no name; give one, or a file")
-        name = os.path.basename(os.fspath(path)).removesuffix(".gz")
+        name = feature_name(path)
     data = read_text(path)
     text = np.frombuffer(data, dtype=np.uint8)
     n_lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, count_of, name_of, problem, read_bytes, text_of
+from maxmargin.tasks.common.text import AnyPath, count_of, name_of, once, paths_of, problem, read_bytes, text_of
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.features import read_columns
@@ -53,9 +53,9 @@ def read_nbest(
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
-    paths = [references] if isinstance(references, str) or not isinstance(references, Sequence) else list(references)
+    paths = paths_of(references)
     files = list(features.items()) if isinstance(features, Mapping) else [(None, one) for one in features]
-    _read_once([path, *paths, *(one for _, one in files), sources, segments])
+    once([path, *paths, *(one for _, one in files), sources, segments])
     golds = read_references(paths, encoding) if paths else None
     inputs = None if sources is None else read_lines(sources, encoding)
     expected = None if golds is None and inputs is None else len(golds or inputs or ())
@@ -79,11 +79,6 @@ def read_nbest(
     return lists if names is None else _only(path, lists, names)
 
 
-def _read_once(paths: Sequence[AnyPath | None]) -> None:
-    if sum(str(path) == STANDARD_INPUT for path in paths) > 1:
-        raise FileError("standard input can be read only once; give the other as a file")
-
-
 def _lists(
     path: AnyPath,
     format: str | None,
@@ -94,7 +89,7 @@ def _lists(
 ) -> tuple[NBestLists, IntArray | None, int]:
     """Lists of a file of hypotheses, which of its lines are hypotheses if not all are, and the number of its lines."""
     raw = read_bytes(path)
-    if format is None and (raw[:4] == b"PAR1" or str(path).lower().endswith((".parquet", ".pq"))):
+    if format is None and (raw[:4] == raw[-4:] == b"PAR1" or str(path).lower().endswith((".parquet", ".pq"))):
         format = "parquet"
     kept = None
     if format == "parquet":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from maxmargin._terminal import printable
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, paths_of, problem, read_text
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
@@ -20,6 +21,15 @@ def quoted(text: str | bytes) -> str:
     return repr(printable(words if len(words) <= 40 else words[:37] + "..."))
 
 
+def reads_as_number(value: Any) -> bool:
+    """Whether a piece of a file is a number, or text that says one."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def read_lines(path: AnyPath, encoding: str = "utf-8") -> list[str]:
     """Read the lines of a file without white space at their ends."""
     return [line.strip().decode("utf-8") for line in lines_of(read_text(path, encoding))]
@@ -27,7 +37,7 @@ def read_lines(path: AnyPath, encoding: str = "utf-8") -> list[str]:
 
 def read_references(paths: AnyPath | Sequence[AnyPath], encoding: str = "utf-8") -> list[tuple[str, ...]]:
     """Read the references of each input from files with a line per input: one tuple per input, one string per file."""
-    files = [paths] if not isinstance(paths, Sequence) or isinstance(paths, str) else list(paths)
+    files = paths_of(paths)
     if not files:
         raise ValueError("no files of references; give at least one")
     columns = [read_lines(path, encoding) for path in files]

@@ -15,7 +15,16 @@ import numpy.typing as npt
 from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures._arrays import example_numbers
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, name_of, open_output, problem, read_text
+from maxmargin.tasks.common.text import (
+    STANDARD_INPUT,
+    AnyPath,
+    name_of,
+    once,
+    open_output,
+    paths_of,
+    problem,
+    read_text,
+)
 from maxmargin.tasks.reranking.io.inputs import check_count, quoted, read_references
 from maxmargin.tasks.reranking.io.lattice_formats import json_lines, plf, slf
 from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs
@@ -79,8 +88,8 @@ def read_lattices(
     files = list(_files(paths))
     if not files:
         raise ValueError("no files of lattices; give at least one")
-    if sum(str(path) == STANDARD_INPUT for path in files) > 1:
-        raise FileError("standard input can be read only once; give the others as files")
+    gold_files = paths_of(references)
+    once([*files, *gold_files])
     found: list[tuple[AnyPath, Arcs]] = []
     for path in files:
         data = read_text(path, encoding)
@@ -100,16 +109,15 @@ def read_lattices(
         ids,
         _references(found),
     )
-    if isinstance(references, Sequence) and not len(references):
+    if not gold_files:
         return result
-    golds = read_references(references, encoding)
-    first = references if isinstance(references, str) or not isinstance(references, Sequence) else references[0]
-    check_count(files[0], ids, len(golds), "reference", name_of(first), things="lattice")
+    golds = read_references(gold_files, encoding)
+    check_count(files[0], ids, len(golds), "reference", name_of(gold_files[0]), things="lattice")
     return replace(result, references=golds)
 
 
 def _files(paths: AnyPath | Sequence[AnyPath]) -> Iterator[AnyPath]:
-    for path in [paths] if isinstance(paths, str) or not isinstance(paths, Sequence) else paths:
+    for path in paths_of(paths):
         if str(path) == STANDARD_INPUT or not os.path.isdir(path):
             yield path
             continue

@@ -81,3 +81,36 @@ class NBestLists:
             sources=None if self.sources is None else [self.sources[i] for i in which],
             totals=None if self.totals is None else self.totals[rows],
         )
+
+
+def ranked(lists: NBestLists, scores: npt.ArrayLike, k: int | None = None, *, distinct: bool = False) -> NBestLists:
+    """Return the ``k`` best hypotheses of each list, best first, with their scores as totals; all if ``k`` is None.
+
+    Of equal scores, the hypothesis that comes first in the list is the better one. With ``distinct``, only the best of
+    hypotheses with the same text is kept.
+    """
+    totals = np.asarray(scores, dtype=np.float64)
+    if totals.shape != (lists.n_hypotheses,):
+        raise ValueError(f"scores must have shape ({lists.n_hypotheses},), got {totals.shape}")
+    if k is not None and k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    order = np.lexsort((-totals, lists.owner))
+    if distinct:
+        seen = {
+            (i, lists.texts[at]): at
+            for i, at in zip(lists.owner[order[::-1]].tolist(), order[::-1].tolist(), strict=True)
+        }
+        order = order[np.isin(order, list(seen.values()))]
+    if k is not None:
+        owner = lists.owner[order]
+        order = order[np.arange(len(order)) - np.searchsorted(owner, owner) < k]
+    numbers = order.tolist()
+    return replace(
+        lists,
+        texts=[lists.texts[at] for at in numbers],
+        offsets=offsets_of(np.bincount(lists.owner[order], minlength=len(lists))),
+        values=lists.values[order],
+        sparse=None if lists.sparse is None else sp.csr_array(lists.sparse[order]),
+        segments=None if lists.segments is None else [lists.segments[at] for at in numbers],
+        totals=totals[order],
+    )

@@ -20,7 +20,9 @@ from maxmargin.tasks.reranking.io.inputs import lists_of_ids, quoted
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 _LAYOUT = "write id ||| text ||| name= value ... ||| total"
-_PHRASE = re.compile(r"\|(\d+)-(\d+)(?:,[^|]*)?\|")
+MARK = re.compile(r"\|(\d+)-(\d+)(?:,[^|]*)?\|")
+"""What stands behind the words of a phrase: the first and last word of its source."""
+
 _LINK = re.compile(r"(\d+)(?:-(\d+))?=(\d+)(?:-(\d+))?|(\d+)-(\d+)")
 
 
@@ -107,7 +109,7 @@ def _segmented(
 ) -> tuple[list[str], list[str] | None]:
     """Texts without marks of phrases, and the phrases; None where the file has none."""
     first = next((text for text in texts if text), "")
-    if first and _PHRASE.fullmatch(first.split()[-1]):
+    if first and MARK.fullmatch(first.split()[-1]):
         found = [_inline(path, text, int(line)) for text, line in zip(texts, lines, strict=True)]
         return [text for text, _ in found], [phrases for _, phrases in found]
     if not any(alignments):
@@ -129,7 +131,7 @@ def _inline(path: AnyPath, text: str, line: int) -> tuple[str, str]:
     spans: list[tuple[str, str]] = []
     begin = 0
     for word in text.split():
-        if (match := _PHRASE.fullmatch(word)) is None:
+        if (match := MARK.fullmatch(word)) is None:
             words.append(word)
         elif begin < len(words):
             spans.append((f"{match[1]}-{match[2]}", f"{begin}-{len(words) - 1}"))

@@ -18,8 +18,8 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem
-from maxmargin.tasks.reranking.io.features import Entries
-from maxmargin.tasks.reranking.io.inputs import quoted
+from maxmargin.tasks.reranking.io.features import Entries, floats
+from maxmargin.tasks.reranking.io.inputs import quoted, reads_as_number
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 HYPS, TEXT, FEATURES, SPARSE, TOTAL, SEGMENTS = "hyps", "text", "features", "sparse", "total", "segments"
@@ -205,7 +205,7 @@ class _Records:
             if key in RESERVED or not isinstance(value, list) or (self.asked is not None and key not in self.asked):
                 continue
             if not set(map(type, value)) <= {int, float}:
-                if not any(is_number(one) or _looks_like_number(one) for one in value):
+                if not any(is_number(one) or reads_as_number(one) for one in value):
                     continue  # something else, such as words
                 odd = next(one for one in value if not is_number(one))
                 raise self.wrong(number, f"{quoted(key)} has {shown(odd)}; give numbers, one per hypothesis")
@@ -310,22 +310,11 @@ class _Records:
 
     def _finite(self, flat: list[Any], lines: Any, name: Any) -> FloatArray:
         """Numbers as an array; FileError names the record of one that is not finite."""
-        try:
-            array = np.array(flat, dtype=np.float64)
-        except OverflowError:  # an integer that no float holds
-            array = np.array([float(one) if abs(one) < 1e300 else np.inf for one in flat])
+        array = floats(flat)
         if not np.isfinite(array).all():
             at = int(np.argmin(np.isfinite(array)))
             raise self.wrong(int(lines[at]), f"feature {quoted(name(at))} is {flat[at]!s:.40}; give a finite number")
         return array
-
-
-def _looks_like_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 class _Named:

@@ -13,7 +13,7 @@ import numpy as np
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.features import column_names, text_numbers
-from maxmargin.tasks.reranking.io.inputs import lists_of_ids, quoted
+from maxmargin.tasks.reranking.io.inputs import lists_of_ids, quoted, reads_as_number
 from maxmargin.tasks.reranking.io.lists import NBestLists
 from maxmargin.tasks.reranking.io.plain import size_of_lists
 
@@ -23,15 +23,9 @@ ID, TEXT, TOTAL, SCORE = "id", "text", "total", "score"
 def is_header(line: bytes) -> bool:
     """Whether a line names columns: one is the text, and the line is not the word "text" with its scores."""
     first, *others = line.rstrip(b"\r").split(b"\t")
-    return TEXT.encode() in others or (first == TEXT.encode() and bool(others) and not all(map(_is_number, others)))
-
-
-def _is_number(cell: bytes) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return TEXT.encode() in others or (
+        first == TEXT.encode() and bool(others) and not all(map(reads_as_number, others))
+    )
 
 
 def parse(path: AnyPath, data: bytes, list_size: int | None, inputs: int | None) -> NBestLists:

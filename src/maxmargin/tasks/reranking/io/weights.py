@@ -1,11 +1,32 @@
-"""Weights in the form of a Moses configuration."""
+"""Weights of features by name: read from JSON, written as a Moses configuration."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Mapping
 
+from maxmargin.tasks.common.text import AnyPath, FileError, problem, read_text
+
 _PART = re.compile(r"(.*),([0-9]+)")
+
+
+def read_weights(path: AnyPath) -> dict[str, float]:
+    """Read weights by the names of features from a file with one JSON object."""
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise problem(path, None, f"not JSON ({error}); write one object of names and numbers") from None
+    numbers = isinstance(found, dict) and all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+        for value in found.values()
+    )
+    if not numbers:
+        raise problem(path, None, 'not an object of names and finite numbers; write {"lm": 1.0, "tm": 0.5}')
+    return {name: float(value) for name, value in found.items()}
 
 
 def moses_section(weights: Mapping[str, float], sparse_file: str | None = None) -> str:

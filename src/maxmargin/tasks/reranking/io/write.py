@@ -6,18 +6,15 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import offsets_of
 from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.common.text import AnyPath, open_output
-from maxmargin.tasks.reranking.io import records, tables
+from maxmargin.tasks.reranking.io import moses, records, tables
 from maxmargin.tasks.reranking.io.inputs import quoted
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
@@ -25,7 +22,6 @@ FORMATS = ("moses", "tsv", "jsonl", "parquet")
 
 _COLUMN = re.compile(r"(.+),([1-9][0-9]*)", re.DOTALL)
 _PHRASE = re.compile(r"[0-9]+:([0-9]+-[0-9]+):([0-9]+-[0-9]+)")
-_MARK = re.compile(r"\|\d+-\d+(?:,[^|]*)?\|")
 
 
 def write_nbest(lists: NBestLists, out: AnyPath | BinaryIO, format: str = "moses") -> None:
@@ -53,39 +49,6 @@ def _write(lines: Iterable[str], out: AnyPath | BinaryIO) -> None:
     content = "".join(f"{line}\n" for line in lines).encode()
     with open_output(out) as stream:
         stream.write(content)
-
-
-def ranked(lists: NBestLists, scores: npt.ArrayLike, k: int | None = None, *, distinct: bool = False) -> NBestLists:
-    """Return the ``k`` best hypotheses of each list, best first, with their scores as totals; all if ``k`` is None.
-
-    Of equal scores, the hypothesis that comes first in the list is the better one. With ``distinct``, only the best of
-    hypotheses with the same text is kept.
-    """
-    totals = np.asarray(scores, dtype=np.float64)
-    if totals.shape != (lists.n_hypotheses,):
-        raise ValueError(f"scores must have shape ({lists.n_hypotheses},), got {totals.shape}")
-    if k is not None and k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    order = np.lexsort((-totals, lists.owner))
-    if distinct:
-        seen = {
-            (i, lists.texts[at]): at
-            for i, at in zip(lists.owner[order[::-1]].tolist(), order[::-1].tolist(), strict=True)
-        }
-        order = order[np.isin(order, list(seen.values()))]
-    if k is not None:
-        owner = lists.owner[order]
-        order = order[np.arange(len(order)) - np.searchsorted(owner, owner) < k]
-    numbers = order.tolist()
-    return replace(
-        lists,
-        texts=[lists.texts[at] for at in numbers],
-        offsets=offsets_of(np.bincount(lists.owner[order], minlength=len(lists))),
-        values=lists.values[order],
-        sparse=None if lists.sparse is None else sp.csr_array(lists.sparse[order]),
-        segments=None if lists.segments is None else [lists.segments[at] for at in numbers],
-        totals=totals[order],
-    )
 
 
 def _plain(text: str, forbidden: str) -> str:
@@ -118,7 +81,7 @@ def _moses(lists: NBestLists) -> Iterator[str]:
     totals = None if lists.totals is None else lists.totals.tolist()
     for at, (owner, row) in enumerate(zip(lists.owner.tolist(), lists.values.tolist(), strict=True)):
         text = _plain(lists.texts[at], "\n")
-        if "|" in text and any(word == "|||" or _MARK.fullmatch(word) for word in text.split()):
+        if "|" in text and any(word == "|||" or moses.MARK.fullmatch(word) for word in text.split()):
             raise ValueError(f"the text {quoted(text)} has a mark of Moses files as a word; write jsonl")
         features = form.format(*row)
         if sparse is not None:

@@ -80,13 +80,13 @@ def cut(runs: Runs, low: float, high: float) -> tuple[FloatArray, FloatArray]:
 
 
 def search(
-    lines: Lines, weights: FloatArray, direction: FloatArray, signs: npt.NDArray[np.int8], smoothing: int
+    lines: Lines, weights: FloatArray, direction: FloatArray, signs: npt.NDArray[np.int8]
 ) -> tuple[float, float, float]:
     """The best gamma along a line that keeps all signs, the quality there, and the quality at ``gamma = 0``."""
     low, high, reach = _kernels.gamma_range(weights, direction, signs)
     changes, sums = cut(lines.runs(weights, direction), low, high)
     values = np.ascontiguousarray(lines.metric.quality(sums), dtype=np.float64)
-    gamma, value, here = _kernels.best_interval(changes, values, low, high, reach, smoothing)
+    gamma, value, here = _kernels.best_interval(changes, values, low, high, reach)
     return float(gamma), float(value), float(here)
 
 
@@ -97,7 +97,6 @@ def ascend(
     signs: npt.NDArray[np.int8],
     *,
     max_sweeps: int,
-    smoothing: int,
     min_gain: float,
 ) -> tuple[FloatArray, float, int]:
     """Weights at which no direction gains, or those after ``max_sweeps``, their quality, and the searches it took."""
@@ -106,7 +105,7 @@ def ascend(
         for direction in directions:
             if idle == len(directions):
                 break
-            gamma, value, here = search(lines, weights, direction, signs, smoothing)
+            gamma, value, here = search(lines, weights, direction, signs)
             searches += 1
             idle += 1
             if value > here + min_gain and gamma != 0.0:

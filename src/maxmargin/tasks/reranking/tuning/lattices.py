@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.encoders.data import checks
-from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.features.rows import Rows
-from maxmargin.structures._arrays import integers
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.lattice import Lattice
 from maxmargin.tasks.reranking.metrics.base import Metric
@@ -49,36 +46,6 @@ class TuningLattices:
         ):
             if given != wanted:
                 raise ValueError(f"{name} has {given} entries; give {wanted}, one per {what}")
-
-    @classmethod
-    def of(
-        cls,
-        lattices: Sequence[WordLattice],
-        references: Sequence[Sequence[str]],
-        metric: Metric,
-        signs: npt.NDArray[np.int8] | None = None,
-    ) -> Self:
-        """Pack lattices that have the same features; weights may have any sign by default."""
-        if not lattices:
-            raise ValueError("there are no lattices; give at least one")
-        rows = checks.rows([one.features for one in lattices], "features")
-        _ = rows.width
-        edges = [integers(one.edges, f"example {i}: edges").reshape(-1, 2) for i, one in enumerate(lattices)]
-        words: list[str | None] = []
-        for i, (own, one) in enumerate(zip(edges, lattices, strict=True)):
-            said = [] if one.words is None else list(one.words)
-            counts = {"edges": len(own), "rows of features": rows.matrices[i].shape[0], "words": len(said)}
-            if len(set(counts.values())) > 1:
-                given = ", ".join(f"{count} {what}" for what, count in counts.items())
-                raise ValueError(f"example {i}: {given}; give one of each per edge, None for an edge without a word")
-            words += said
-        nodes = [
-            1 + max(int(own.max(initial=0)), one.start, one.end or 0) for own, one in zip(edges, lattices, strict=True)
-        ]
-        end = [count - 1 if one.end is None else one.end for count, one in zip(nodes, lattices, strict=True)]
-        structure = Lattice(nodes, np.concatenate(edges), rows.offsets, [one.start for one in lattices], end)
-        free = np.zeros(rows.width, dtype=np.int8) if signs is None else signs
-        return cls(structure, rows.matrix, words, references, metric, free)
 
     def __len__(self) -> int:
         return self.structure.n_examples

@@ -12,6 +12,7 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.text import AnyPath, problem
+from maxmargin.tasks.reranking.io.features import floats
 from maxmargin.tasks.reranking.io.inputs import quoted
 
 NO_WORD = frozenset(("", "!NULL", "*EPS*", "<eps>", "<s>", "</s>", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END"))
@@ -105,10 +106,7 @@ def feature_table(
     """Return features as an array, shape ``(n_edges, len(names))``; FileError names the line of one not finite."""
     table = np.empty((len(lines), len(names)))
     for at, (name, column) in enumerate(zip(names, columns, strict=True)):
-        try:
-            table[:, at] = column
-        except OverflowError:  # an integer that no float holds
-            table[:, at] = [float(one) if abs(one) < 1e300 else np.inf for one in column]
+        table[:, at] = floats(column)
         finite = np.isfinite(table[:, at])
         if not finite.all():
             bad = int(np.argmin(finite))
