@@ -79,6 +79,7 @@ def test_tables_with_groups() -> None:
         ([[{"a": 10**400}]], None, "example 0, hypothesis 0: 'a' must be a finite number"),
         (np.eye(3), [1, 2], "groups must have one entry per row, 3"),
         (np.zeros((0, 3)), [], "the table is empty"),
+        (Frame({"1": [1.0], 1: [2.0]}), [1], "two columns are called '1'"),
         (Frame({"lm": [1.0]}), None, "a data frame needs groups"),
         (as_lists(MATRICES), [1, 2, 3], "these lists have their own"),
     ],

@@ -118,6 +118,8 @@ def _of_table(X: Any, groups: npt.NDArray[Any]) -> NBestLists:
             texts = [str(text) for text in X[TEXT]]
             X = X.drop(columns=TEXT)
         names = [str(name) for name in X.columns]
+        if twice := [name for at, name in enumerate(names) if name in names[:at]]:
+            raise ValueError(f"two columns are called {twice[0]!r}; give each feature its own name")
         X = X.to_numpy()
     matrix = checks.rows([X], "features").matrix
     if groups.ndim != 1 or len(groups) != matrix.shape[0]:
