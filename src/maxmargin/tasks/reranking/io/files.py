@@ -89,7 +89,7 @@ def _lists(
 ) -> tuple[NBestLists, IntArray | None, int]:
     """Lists of a file of hypotheses, which of its lines are hypotheses if not all are, and the number of its lines."""
     raw = read_bytes(path)
-    if format is None and (raw[:4] == b"PAR1" or str(path).lower().endswith((".parquet", ".pq"))):
+    if format is None and (raw[:4] == raw[-4:] == b"PAR1" or str(path).lower().endswith((".parquet", ".pq"))):
         format = "parquet"
     kept = None
     if format == "parquet":
