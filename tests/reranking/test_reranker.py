@@ -120,3 +120,7 @@ def test_without_texts_nearest_hypotheses_are_those_of_features() -> None:
 def test_features_too_large_to_compute_with_are_named(factor: float) -> None:
     with pytest.raises(ValueError, match=r"list 0, hypothesis 0: feature 'x0' is .*; give numbers of at most 1e\+100"):
         Reranker(folds=0).fit([one * factor for one in X], GAINS)
+    sparse = [sp.csr_array(one) for one in X]
+    sparse[2][[3], [1]] = factor
+    with pytest.raises(ValueError, match=r"list 2, hypothesis 3: feature 'x1' is .*; give numbers of at most 1e\+100"):
+        Reranker(folds=0).fit(sparse, GAINS)

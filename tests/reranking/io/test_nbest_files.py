@@ -370,3 +370,11 @@ def test_parquet(saved, tmp_path):
         read_nbest(tmp_path / "hypotheses")
     with pytest.raises(FileError, match=r"x\.parquet: not a Parquet file that can be read"):
         read_nbest(saved(b"PAR1 and nothing else", "x.parquet"))
+
+
+def test_the_format_of_long_lines_is_recognized(saved):
+    text = "word " * 40_000
+    lists = read_nbest(saved(f"\n0 ||| {text}||| lm= 1\n0 ||| a ||| lm= 2\n"))
+    assert lists.names == ("lm",)
+    assert lists.texts == [text.strip(), "a"]
+    assert read_nbest(saved(f"{text}\t1\n")).names == ("score",)

@@ -14,6 +14,9 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
+LARGEST = 1e100
+"""The largest feature: squares and sums of larger ones overflow."""
+
 
 class NamedFeatures:
     """Names that were learned, a column for each; values of a name that comes several times in a row add up."""
@@ -102,7 +105,20 @@ def sparse_of_file(lists: NBestLists, dense: Sequence[str]) -> NamedRows:
     names = (*lists.sparse_names, *(lists.names[at] for at in others))
     blocks = [*([] if lists.sparse is None else [lists.sparse]), sp.csr_array(lists.values[:, others])]
     matrix = sp.csr_array(sp.hstack(blocks, format="csr")) if others else blocks[0]
+    large = np.flatnonzero(np.abs(matrix.data) > LARGEST)
+    if len(large):
+        row = int(np.searchsorted(matrix.indptr, large[0], side="right")) - 1
+        raise too_large(lists, row, names[matrix.indices[large[0]]], matrix.data[large[0]])
     return NamedRows(names, matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+
+
+def too_large(lists: NBestLists, row: int, name: str, value: float) -> ValueError:
+    """Return the error for a feature beyond :data:`LARGEST`."""
+    owner = int(lists.owner[row])
+    return ValueError(
+        f"list {lists.ids[owner]}, hypothesis {row - int(lists.offsets[owner])}: feature {name!r} is {value:g}; give "
+        f"numbers of at most {LARGEST:g}"
+    )
 
 
 def _numbers(strings: Sequence[str], table: _kernels.StringTable, *, grow: bool) -> npt.NDArray[np.int32]:

@@ -15,7 +15,7 @@ from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.tasks.reranking.encoder.named import NamedFeatures, NamedRows, sparse_of_file
+from maxmargin.tasks.reranking.encoder.named import LARGEST, NamedFeatures, NamedRows, sparse_of_file, too_large
 from maxmargin.tasks.reranking.encoder.ngrams import NgramFeatures
 from maxmargin.tasks.reranking.encoder.phrases import phrase_pairs
 from maxmargin.tasks.reranking.io.forms import as_lists
@@ -23,9 +23,6 @@ from maxmargin.tasks.reranking.io.lists import NBestLists
 
 NORMALIZATIONS = ("spread", "list", "none")
 LENGTH = "length"
-
-LARGEST = 1e100
-"""Squares and sums of larger features overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +119,7 @@ class RerankingEncoder(Encoder):
         dense = np.stack(found, axis=1) if found else np.zeros((lists.n_hypotheses, 0))
         if (np.abs(dense) > LARGEST).any():
             row, column = (int(at) for at in np.argwhere(np.abs(dense) > LARGEST)[0])
-            first = lists.offsets[lists.owner[row]]
-            raise ValueError(
-                f"list {lists.ids[lists.owner[row]]}, hypothesis {row - first}: feature {self.names[column]!r} is "
-                f"{dense[row, column]:g}; give numbers of at most {LARGEST:g}"
-            )
+            raise too_large(lists, row, self.names[column], dense[row, column])
         if self.normalize == "list":
             dense = _within_lists(dense, lists.offsets)
         return np.ascontiguousarray(dense)

@@ -115,8 +115,9 @@ def recognize(path: AnyPath, data: bytes) -> str:
         return "jsonl"
     if name.endswith(".tsv"):
         return "tsv"
-    start = data[: len(data) - len(data.lstrip()) + 100_000].lstrip(b" \r\n")
-    first = start.partition(b"\n")[0]
+    begin = len(data) - len(data.lstrip(b" \r\n"))
+    end = data.find(b"\n", begin)  # lines may be long
+    first = data[begin:] if end < 0 else data[begin:end]
     if not first.strip():
         raise problem(path, None, "no hypotheses; give a file that has some")
     if first[:1] == b"{" and first.lstrip(b"{ \t")[:1] == b'"':

@@ -64,6 +64,10 @@ def _of_matrix(
     )
 
 
+def _is_finite(value: Any) -> bool:
+    return bool(abs(value) <= sys.float_info.max)  # integers may be larger
+
+
 def _of_dictionaries(examples: list[Any]) -> NBestLists:
     """Names that every hypothesis has are dense, the others are sparse."""
     texts: list[str] = []
@@ -84,7 +88,7 @@ def _of_dictionaries(examples: list[Any]) -> NBestLists:
             for name, value in hypothesis.items():
                 if name == TEXT:
                     continue
-                if not isinstance(value, (Real, np.bool_)) or not abs(value) <= sys.float_info.max:  # type: ignore[operator]
+                if not isinstance(value, (Real, np.bool_)) or not _is_finite(value):
                     raise ValueError(
                         f"example {index}, hypothesis {row}: {name!r} must be a finite number, got {value!r:.60}"
                     )
