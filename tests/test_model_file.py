@@ -275,7 +275,7 @@ def test_foreign_files(tmp_path):
         json.dumps({"kind": "chain"}).encode(),
         model_file.MAGIC[:-1],
     ):
-        refused(tmp_path / "model", data, r"is not a maxmargin model file; give a file written by save\(\) or by a")
+        refused(tmp_path / "model", data, r"not a maxmargin model file; give a file written by save\(\) or by a train")
     refused(tmp_path / "model", model_file.MAGIC + bomb)
     refused(tmp_path / "model", sealed(bomb, bomb), "not JSON; give a file written by")
     assert not marker.exists()
