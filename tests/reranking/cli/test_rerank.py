@@ -14,6 +14,7 @@ import pytest
 from commands import failed, run, runner
 
 import maxmargin as mm
+from maxmargin._sparse import sp
 from maxmargin.cli import app
 from maxmargin.tasks.reranking import (
     made_lattices,
@@ -182,13 +183,22 @@ def test_export(files: Path, tmp_path: Path) -> None:
     assert weights == {**model.dense_weights, **model.sparse_weights()}  # type: ignore[attr-defined]
     both = "--sparse", str(tmp_path / "ini"), "--out", str(tmp_path / "ini")
     assert "give two files" in failed("rerank", "export", str(files / "model"), "--moses-ini", *both)
-    assert "give --sparse FILE" in failed("rerank", "export", str(files / "model"), "--moses-ini")
-    ini = run("rerank", "export", str(files / "model"), "--moses-ini", "--sparse", str(tmp_path / "sparse"))
-    lines = ini.splitlines()
+    assert "no features of Moses; give --json" in failed("rerank", "export", str(files / "model"), "--moses-ini")
+
+
+def test_export_to_moses(files: Path, tmp_path: Path) -> None:
+    lists, path = read_nbest(files / "train.gz"), str(tmp_path / "model")
+    counts = sp.csr_array([[float(text.count("a"))] for text in lists.texts])
+    write_nbest(replace(lists, sparse_names=("pp_a",), sparse=counts), tmp_path / "sparse.gz")
+    options = "--references", str(files / "train.ref0"), "--method", "mira", "--out", path
+    run(*TRAIN, "--nbest", str(tmp_path / "sparse.gz"), *options)
+    assert "give --sparse FILE" in failed("rerank", "export", path, "--moses-ini")
+    lines = run("rerank", "export", path, "--moses-ini", "--sparse", str(tmp_path / "weights")).splitlines()
+    weights = json.loads(run("rerank", "export", path, "--json"))
     assert lines[0] == "[weight]"
     assert float(lines[1].removeprefix("tm= ")) == weights["tm"]
-    assert lines[-2:] == ["[weight-file]", str(tmp_path / "sparse")]
-    assert len((tmp_path / "sparse").read_text().splitlines()) == len(model.sparse_weights())  # type: ignore[attr-defined]
+    assert lines[-2:] == ["[weight-file]", str(tmp_path / "weights")]
+    assert (tmp_path / "weights").read_text() == f"pp_a {weights['pp_a']!r}\n"
 
 
 @pytest.mark.parametrize(
@@ -198,6 +208,7 @@ def test_export(files: Path, tmp_path: Path) -> None:
         (["--metric", "blue"], "neither a file nor one of bleu"),
         (["--method", "pro", "--norm", "l1"], "pro has no setting norm"),
         (["--levels", "2", "--within", "0.1"], "give one of them"),
+        (["--levels", "2"], "levels and within choose several good hypotheses"),
         (["--C", "x"], "--C x: give a number"),
         (["--normalize", "unit"], "normalize must be one of"),
         (["--positive", "x"], "no dense feature is called 'x'"),

@@ -72,7 +72,9 @@ def train_on_lattices(
         if isinstance(report.variant, Mert):
             tuned = _on_all_paths(edges, metrics[0], model, report.variant, settings)
             model, details = replace(model, weights=tuned.weights), tuned.details
-    report = replace(report, details=details)  # of the last run; the others are those of the held-out lists
+    decoder = f"the best paths under {'weights of 1' if weights is None else 'the given weights'}"
+    held_out = tuple(replace(one, baseline=decoder) for one in report.held_out)
+    report = replace(report, held_out=held_out, details=details)  # these of the last run, those of the held-out lists
     return replace(model, report=report, metadata={**model.metadata, **report.as_dict(), "lattices": len(lattices)})
 
 

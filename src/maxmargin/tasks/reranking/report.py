@@ -32,6 +32,7 @@ class HeldOut:
         interval: bootstrap interval of ``reranked``.
         comparison: ``reranked - first``, with its interval and significance.
         decimals: digits behind the point in tables.
+        baseline: what ``first`` is, for the verdict.
     """
 
     metric: str
@@ -42,6 +43,7 @@ class HeldOut:
     interval: Interval
     comparison: ScoreComparison
     decimals: int = 2
+    baseline: str = "the first hypothesis of each list"
 
     @classmethod
     def of(
@@ -77,10 +79,10 @@ class HeldOut:
         difference = self.shown(self.comparison.difference, signed=True)
         size = f"{self.metric} {difference}, p = {self.comparison.p_value:.4f}"
         if not self.comparison.significant:
-            return f"no significant gain over the first hypothesis of each list ({size})"
+            return f"no significant gain over {self.baseline} ({size})"
         better = (self.comparison.difference < 0.0) == self.comparison.lower_is_better
         word = "better" if better else "worse"
-        return f"significantly {word} than the first hypothesis of each list ({size})"
+        return f"significantly {word} than {self.baseline} ({size})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

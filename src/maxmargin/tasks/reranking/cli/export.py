@@ -45,6 +45,8 @@ def export(
             with open_output(out) as stream:
                 stream.write(json.dumps({**dense, **others}, ensure_ascii=False).encode() + b"\n")
             return
+        if any(name.split() != [name] for name in others):
+            raise ValueError("n-grams and phrase pairs are no features of Moses; give --json, or train without them")
         if others and sparse is None:
             raise ValueError(
                 f"{len(others)} sparse features have weights, which Moses keeps in another file; give --sparse FILE"

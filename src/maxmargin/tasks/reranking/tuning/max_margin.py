@@ -94,6 +94,11 @@ class MaxMargin(Method):
             _checks.number("within", self.within, least=0)
             if self.levels != 1:
                 raise ValueError("levels and within both say which hypotheses are good; give one of them")
+        if self.formulation == "gold" and self.margin == "cost" and (self.levels > 1 or self.within is not None):
+            raise ValueError(
+                "levels and within choose several good hypotheses, and max-margin compares with one; leave them out, "
+                'or take lp7, lp8 or formulation="best"'
+            )
         if self.cost_scale is not None:
             _checks.positive("cost_scale", self.cost_scale)
         _checks.flag("nonnegative", self.nonnegative)
