@@ -95,6 +95,12 @@ def test_of_hypotheses_with_equal_features_the_first_counts():
         assert best_on_line(lists, tuned.weights, direction) == pytest.approx(tuned.details["quality"])
 
 
+def test_memory_is_limited(monkeypatch):
+    monkeypatch.setattr("maxmargin.tasks.reranking.tuning.mert._MOST_SLOPES", 10)
+    with pytest.raises(ValueError, match="GB of slopes; tune fewer features or lists"):
+        Mert().tune(made_lists(0, d=4))
+
+
 def test_bad_input_is_refused():
     wide = made_lists(0, d=3)
     wide = replace(

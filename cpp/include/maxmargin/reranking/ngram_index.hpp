@@ -2,7 +2,8 @@
 //
 // N-grams of all orders are the nodes of a trie whose edges stand in one hash table, by node and token. A hypothesis is
 // walked from each of its positions until no reference goes on in the same way, so a look-up is spent on each match and
-// on one mismatch per position: O(order * tokens), exactly, as keys and not hashes are compared.
+// on one mismatch per position: O(order * tokens), exactly, as keys and not hashes are compared. It is cleared for each
+// sentence; ngram_table.hpp has one that grows over all texts.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,8 @@
 //
 // An n-gram is a pair of the n-gram without its last word and that word, so that all orders share one table of pairs
 // (open addressing, linear probing, at most 5/8 of the slots taken) and numbers are exact. Cost: one look-up per word
-// and order; 24 to 36 bytes per n-gram.
+// and order; 24 to 36 bytes per n-gram. It grows over all texts; ngram_index.hpp has one that is cleared for each
+// sentence.
 #pragma once
 
 #include <algorithm>

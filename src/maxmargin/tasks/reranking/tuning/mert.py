@@ -27,6 +27,9 @@ MOST_FEATURES = 1000
 MIN_GAIN = 1e-10
 """A step must gain more quality than this, which rounding of sums does not reach."""
 
+_MOST_SLOPES = 1 << 28
+"""Slopes of all hypotheses along all directions, which are kept with their order: 12 bytes each."""
+
 _RESTARTS_PER_CALL = 64
 """Between kernel calls of so many restarts an interrupt takes effect."""
 
@@ -103,6 +106,12 @@ class Mert(Method):
         """End points, their quality, and the number of searches, for metrics whose formula kernels know."""
         metric, threads = lists.metric, _threads.current()
         assert metric.formula is not None
+        slopes = int(lists.offsets[-1]) * (lists.n_features + len(directions))
+        if slopes > _MOST_SLOPES:
+            raise ValueError(
+                f"MERT would keep {12e-9 * slopes:.1f} GB of slopes; tune fewer features or lists, or use max-margin, "
+                "mira or pro"
+            )
         rows = lists.rows if isinstance(lists.rows, np.ndarray) else lists.rows.toarray()
         statistics = np.ascontiguousarray(lists.statistics, dtype=np.float64)
         rows = np.ascontiguousarray(rows, dtype=np.float64)
