@@ -73,6 +73,14 @@ def test_it_is_an_estimator(tmp_path: Any) -> None:
     assert mm.load(tmp_path / "model").predict(X) == model.predict(X)
 
 
+def test_more_columns_than_in_training_are_refused() -> None:
+    model = Reranker("perceptron", folds=0).fit(X, GAINS)
+    with pytest.raises(ValueError, match="features have 5 columns, expected 3"):
+        model.predict([np.ones((2, 5))])
+    with pytest.raises(ValueError, match="lack the feature 'x2'"):
+        model.predict([np.ones((2, 2))])
+
+
 @pytest.mark.parametrize(
     ("settings", "y", "message"),
     [

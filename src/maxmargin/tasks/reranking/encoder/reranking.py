@@ -87,6 +87,13 @@ class RerankingEncoder(Encoder):
 
     def rows(self, lists: NBestLists) -> Any:
         """Return the features of hypotheses, shape ``(n_hypotheses, n_weights)``: an array, CSR if any are sparse."""
+        numbered = tuple(f"x{column}" for column in range(len(lists.names)))  # columns of matrices have no other names
+        known = [name for name in self.names if name in numbered]
+        if lists.names == numbered and not self.sparse and 0 < len(known) < len(numbered):
+            raise ValueError(
+                f"features have {len(numbered)} columns, expected {len(known)}; give the same features in the same columns "
+                "in training and in prediction"
+            )
         blocks = [
             found.transform(lists.texts)
             if isinstance(found, NgramFeatures)

@@ -143,7 +143,7 @@ class MaxMargin(Method):
         if not weights.any():
             details["zero"] = (
                 "all weights are zero, so that the first hypothesis of each list is chosen: no weights have a smaller "
-                "objective; raise C, or take margin='cost', formulation='gold' or more features"
+                "objective; raise C, give more features, or take another method"
             )
         details["quality"] = lists.corpus_quality(lists.choose(weights))
         return Tuned(weights, model.training.solution, details)
