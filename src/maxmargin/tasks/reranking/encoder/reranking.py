@@ -91,8 +91,8 @@ class RerankingEncoder(Encoder):
         known = [name for name in self.names if name in numbered]
         if lists.names == numbered and not self.sparse and 0 < len(known) < len(numbered):
             raise ValueError(
-                f"features have {len(numbered)} columns, expected {len(known)}; give the same features in the same columns "
-                "in training and in prediction"
+                f"features have {len(numbered)} columns, expected {len(known)}; give the same features in the same "
+                "columns in training and in prediction"
             )
         blocks = [
             found.transform(lists.texts)
