@@ -136,7 +136,7 @@ def test_the_plain_layout_keeps_its_options(files: Path, tmp_path: Path) -> None
     (tmp_path / "values").write_text("\n".join(rows) + "\n")
     write_texts([one[0] for one in lists.references], tmp_path / "gold")
     options = ["--nbest", str(tmp_path / "best"), "--features", str(tmp_path / "values")]
-    gold = ["--references", str(tmp_path / "gold"), "--list-size", "5", "--encoding", "latin-1"]
+    gold = ["--references", str(tmp_path / "gold"), "--encoding", "latin-1"]
     run(
         *TRAIN,
         *options,

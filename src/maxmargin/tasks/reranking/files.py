@@ -28,11 +28,13 @@ class Reading:
         format: of lists or lattices; None to recognize it.
         list_size: lines of a list, where the file does not tell.
         encoding: of all text files.
+        usual_size: lines of a list of the plain layout in training, where nothing else tells it in prediction.
     """
 
     format: str | None = None
     list_size: int | None = None
     encoding: str | None = None
+    usual_size: int | None = None
 
     def or_else(self, kept: Any) -> Self:
         """Return these settings, and where they are not given those that a model has kept."""
@@ -42,8 +44,14 @@ class Reading:
 
     def read(self, nbest: AnyPath, **files: Any) -> NBestLists:
         """Read lists with their features and references; arguments as for :func:`read_nbest`."""
-        given = {"format": self.format, "list_size": self.list_size, "encoding": self.encoding or "utf-8"}
-        return read_nbest(nbest, **given, **files)  # type: ignore[arg-type]
+        return read_nbest(
+            nbest,
+            format=self.format,
+            list_size=self.list_size,
+            usual_size=self.usual_size,
+            encoding=self.encoding or "utf-8",
+            **files,
+        )
 
     def read_lattices(self, paths: Sequence[AnyPath], **files: Any) -> Lattices:
         """Read lattices; arguments as for :func:`~maxmargin.tasks.reranking.io.lattices.read_lattices`."""

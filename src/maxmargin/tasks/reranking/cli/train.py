@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -133,7 +134,9 @@ def train(
         gold: dict[str, Any] = {"metric": metric, "references": references or []}
         if nbest is not None:
             more: dict[str, Any] = {"features": features or [], "sources": sources, "segments": segments}
-            model = train_reranker(read_judged(reading, nbest, **gold, **more), settings)
+            judged = read_judged(reading, nbest, **gold, **more)
+            reading = replace(reading, usual_size=judged.lists.list_size)
+            model = train_reranker(judged, settings)
         else:
             decoder = None if weights is None else read_weights(weights)
             found, metrics = read_judged_lattices(lattices or [], reading, **gold)

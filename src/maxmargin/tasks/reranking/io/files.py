@@ -34,6 +34,7 @@ def read_nbest(
     sources: AnyPath | None = None,
     segments: AnyPath | None = None,
     list_size: int | None = None,
+    usual_size: int | None = None,
     names: Sequence[str] | None = None,
     encoding: str = "utf-8",
 ) -> NBestLists:
@@ -48,6 +49,7 @@ def read_nbest(
         sources: the inputs, a line for each; they too replace others.
         segments: phrases of the hypotheses, ``number:first-last:first-last`` for each, a line per hypothesis.
         list_size: lines of each list, if neither the file nor the number of references or sources tells them.
+        usual_size: the same for files of the plain layout alone, if nothing else tells, as in training.
         names: the dense features to take, in this order; None for all.
         encoding: of texts, references and sources.
     """
@@ -59,7 +61,7 @@ def read_nbest(
     golds = read_references(paths, encoding) if paths else None
     inputs = None if sources is None else read_lines(sources, encoding)
     expected = None if golds is None and inputs is None else len(golds or inputs or ())
-    lists, kept, n_lines = _lists(path, format, list_size, expected, names, encoding)
+    lists, kept, n_lines = _lists(path, format, list_size, expected, usual_size, names, encoding)
     if golds is not None:
         check_count(path, lists.ids, len(golds), "reference", name_of(paths[0]))
         lists = replace(lists, references=golds)
@@ -84,6 +86,7 @@ def _lists(
     format: str | None,
     list_size: int | None,
     expected: int | None,
+    usual_size: int | None,
     names: Sequence[str] | None,
     encoding: str,
 ) -> tuple[NBestLists, IntArray | None, int]:
@@ -98,7 +101,7 @@ def _lists(
         data = text_of(path, raw, encoding)
         format = format or recognize(path, data)
         if format == "plain":
-            return plain.parse(path, data, list_size, expected)
+            return plain.parse(path, data, usual_size if list_size is expected is None else list_size, expected)
         if format == "moses":
             lists = moses.parse(path, data, names)
         elif format == "jsonl":

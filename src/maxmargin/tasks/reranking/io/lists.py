@@ -31,6 +31,7 @@ class NBestLists:
         segments: the phrases of each hypothesis, ``number:first-last:first-last`` for the positions from 0 of the
             source and target words of each, separated by blanks; None if the file does not have them.
         sources: the input of each list; None if they are not known.
+        list_size: lines of each list in a file of the plain layout, those that pad it included; None elsewhere.
         totals: the total score that the decoder gave each hypothesis, where the file has it; None otherwise.
     """
 
@@ -44,6 +45,7 @@ class NBestLists:
     references: Sequence[tuple[str, ...]] | None = None
     segments: Sequence[str] | None = None
     sources: Sequence[str] | None = None
+    list_size: int | None = None
     totals: FloatArray | None = None
 
     def __len__(self) -> int:

@@ -62,5 +62,6 @@ def parse(path: AnyPath, data: bytes, list_size: int | None, inputs: int | None)
         names=(),
         values=np.zeros((len(kept), 0)),
         ids=[str(number) for number in range(len(counts))],
+        list_size=size,
     )
     return lists, kept, len(texts)
