@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
-from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
-from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
+from maxmargin.encoders.rows import KernelRowsEncoder
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
@@ -20,7 +19,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class CandidatesEncoder(KernelEncoder):
+class CandidatesEncoder(KernelRowsEncoder):
     """Encodes lists of candidates.
 
     Attributes:
@@ -69,26 +68,6 @@ class CandidatesEncoder(KernelEncoder):
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whether a good candidate was chosen."""
         return float(bool((good_numbers(gold, 0, None) == predicted).any())), 1.0
-
-    @property
-    def n_weights(self) -> int:
-        """Those of the candidates' features or of the kernel."""
-        return self._n_row_weights(self.n_features)
-
-    @property
-    def layout(self) -> tuple[Any, ...]:
-        """The width; with a kernel also its settings and the training rows."""
-        return self.kind, self.n_features, self._kernel_layout
-
-    def state(self) -> State:
-        """The number of features and the kernel."""
-        return {"n_features": self.n_features, **self._kernel_state()}
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """See :meth:`Encoder.from_state`."""
-        n_features = _checks.integer("n_features", state["n_features"], least=0)
-        return cls(n_features, *kernel_from_state(state, n_features))
 
 
 def good_numbers(given: Any, index: int, size: int | None) -> IntArray:

@@ -9,11 +9,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
-from maxmargin.encoders.base import Batch, State
+from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import WordLattice
-from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
+from maxmargin.encoders.rows import KernelRowsEncoder
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.lattice import Lattice
@@ -23,7 +22,7 @@ _MOST_NODES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
-class LatticeEncoder(KernelEncoder):
+class LatticeEncoder(KernelRowsEncoder):
     """Encodes lattices.
 
     Attributes:
@@ -83,26 +82,6 @@ class LatticeEncoder(KernelEncoder):
             (2.0 * len(np.intersect1d(path, found)), float(len(path) + len(found))) for path in good_paths(gold, 0)
         ]
         return max(pairs, key=lambda pair: pair[0] / pair[1] if pair[1] else 1.0)
-
-    @property
-    def n_weights(self) -> int:
-        """Those of the edges' features or of the kernel."""
-        return self._n_row_weights(self.n_features)
-
-    @property
-    def layout(self) -> tuple[Any, ...]:
-        """The width; with a kernel also its settings and the training rows."""
-        return self.kind, self.n_features, self._kernel_layout
-
-    def state(self) -> State:
-        """The number of features and the kernel."""
-        return {"n_features": self.n_features, **self._kernel_state()}
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        """See :meth:`Encoder.from_state`."""
-        n_features = _checks.integer("n_features", state["n_features"], least=0)
-        return cls(n_features, *kernel_from_state(state, n_features))
 
 
 def words_of(lattice: WordLattice, path: npt.ArrayLike) -> list[Hashable]:

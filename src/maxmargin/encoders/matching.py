@@ -13,7 +13,7 @@ from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Bipartite
-from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
+from maxmargin.encoders.rows import KernelRowsEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.matching import Matching
@@ -21,7 +21,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class MatchingEncoder(KernelEncoder):
+class MatchingEncoder(KernelRowsEncoder):
     """Encodes bipartite graphs.
 
     Attributes:
@@ -85,16 +85,6 @@ class MatchingEncoder(KernelEncoder):
         right = {tuple(pair) for pair in np.asarray(gold).reshape(-1, 2).tolist()}
         found = {tuple(pair) for pair in np.asarray(predicted).reshape(-1, 2).tolist()}
         return 2.0 * len(right & found), float(len(right) + len(found))
-
-    @property
-    def n_weights(self) -> int:
-        """Those of the links' features or of the kernel."""
-        return self._n_row_weights(self.n_features)
-
-    @property
-    def layout(self) -> tuple[Any, ...]:
-        """The width; with a kernel also its settings and the training rows."""
-        return self.kind, self.n_features, self._kernel_layout
 
     def state(self) -> State:
         """Capacities, width and the kernel."""

@@ -127,6 +127,34 @@ class KernelEncoder(Encoder):
         return {} if self.support is None else {"kernel": self.support.kernel.header(), **self.support.arrays()}
 
 
+class KernelRowsEncoder(KernelEncoder):
+    """All weights belong to rows of features, or to a kernel; a subclass is a dataclass with these fields."""
+
+    n_features: int | None
+    """Columns of the rows."""
+
+    @property
+    def n_weights(self) -> int:
+        """Those of the rows' features or of the kernel."""
+        return self._n_row_weights(self.n_features)
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The width; with a kernel also its settings and the training rows."""
+        return self.kind, self.n_features, self._kernel_layout
+
+    def state(self) -> State:
+        """The number of features and the kernel."""
+        return {"n_features": self.n_features, **self._kernel_state()}
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """See :meth:`Encoder.from_state`."""
+        n_features = _checks.integer("n_features", state["n_features"], least=0)
+        kernel, support = kernel_from_state(state, n_features)
+        return cls(n_features=n_features, kernel=kernel, support=support)  # type: ignore[call-arg]
+
+
 def kernel_from_state(state: State, n_features: int) -> tuple[Kernel | None, KernelMap | None]:
     """The kernel of a state and its support rows; ValueError if they make no sense."""
     if "kernel" not in state:
