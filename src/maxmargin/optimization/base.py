@@ -16,7 +16,7 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.certificate import Certificate, Proposal
-from maxmargin.problem import RESCALINGS, SLACKS, MostViolated, Problem
+from maxmargin.problem import RESCALINGS, SLACKS, Hinge, MostViolated, Problem
 from maxmargin.regions import CAPABILITIES
 from maxmargin.structures.base import FloatArray, Points, PointStatus, warm_bytes
 
@@ -109,13 +109,14 @@ class Run:
         self.counters.argmax += part.structure.n_examples / max(1, self.problem.structure.n_examples)
         return part.most_violated(weights, first=first)
 
-    def hinge(self, weights: FloatArray) -> float:
-        """``H(w)`` of the whole problem."""
-        total = 0.0
+    def hinge(self, weights: FloatArray) -> Hinge:
+        """``H(w)`` of the whole problem, and its rounding error."""
+        value = rounding = 0.0
         for shard, violated in self.most_violated(weights):
-            total += shard.total(violated.value)
+            value += shard.total(violated.value)
+            rounding += shard.rounding(violated)
             del violated  # its packed vector, before the next one is made
-        return total
+        return Hinge(value, rounding)
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""

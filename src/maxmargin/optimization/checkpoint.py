@@ -318,7 +318,7 @@ def _difference(saved: Any, now: dict[str, Any]) -> str:
 
 
 _FIELDS = ("iteration", "seconds", "primal", "norm", "argmax", "projections", "limit", "tol")
-_BOUNDS = ("primal", "dual", "hinge", "radius", "restricted_dual")
+_BOUNDS = ("primal", "dual", "hinge", "radius", "restricted_dual", "primal_rounding", "dual_rounding")
 _INTEGERS = ("iteration", "projections", "limit")
 
 

@@ -22,7 +22,6 @@ from maxmargin.optimization.sparsify import sparsify
 from maxmargin.optimization.stopping import Status, Stop, StopRules
 from maxmargin.problem import InexactError, Problem
 
-_ROUNDING = 1e-12
 _SILENT = (Status.CONVERGED, Status.STOPPED, Status.FINISHED)
 _WHOLE = (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED)
 
@@ -137,10 +136,6 @@ class _Loop:
             self._check(last=False)
         elif carry.schedule.due(carry.iteration) or not carry.certified:  # interrupted before or in a certificate
             self._check(last=self.rules.last(carry))
-        if self.watched and carry.history:
-            # Separable data bring the objective to 0, where only rounding of the first objective's size is left to
-            # close, or of the losses' constants, which are large where scores of other weights are among the costs.
-            carry.rounding = _ROUNDING * max(abs(carry.history[0].primal), abs(self.problem.constant))
 
     def _check(self, *, last: bool) -> None:
         """Take the certificate if it is due or the last one, and save the run if it is time."""

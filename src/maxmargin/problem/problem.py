@@ -26,7 +26,7 @@ from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.problem import hinges
 from maxmargin.problem.good import GoodOutputs
-from maxmargin.problem.hinges import RESCALINGS, SLACKS, MostViolated
+from maxmargin.problem.hinges import RESCALINGS, ROUNDING, SLACKS, Hinge, MostViolated
 from maxmargin.regions import Region
 from maxmargin.structures._arrays import as_bytes, example_numbers, ranges
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structure
@@ -342,9 +342,25 @@ class Problem:
         """``H(w)`` of a batch from the values of :class:`MostViolated`: their sum, or that of half their squares."""
         return float(value.sum()) if self.slack == "linear" else 0.5 * float((self.slack_slope(value) * value).sum())
 
+    def rounding(self, violated: MostViolated) -> float:
+        """How large the rounding error of :meth:`total` may be."""
+        error = ROUNDING * violated.size
+        if self.slack == "linear":
+            return float(error.sum())
+        return float((self.slack_slope(violated.value + error) * error).sum())
+
+    def evaluate(self, weights: FloatArray) -> Hinge:
+        """``H(w)`` and its rounding error: one argmax pass."""
+        value = rounding = 0.0
+        for shard in self.shards():
+            violated = shard.most_violated(weights)
+            value += shard.total(violated.value)
+            rounding += shard.rounding(violated)
+        return Hinge(value, rounding)
+
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)``: one argmax pass."""
-        return sum(shard.total(shard.most_violated(weights).value) for shard in self.shards())
+        return self.evaluate(weights).value
 
     def objective(self, weights: FloatArray) -> float:
         """``penalty(w) + H(w)``."""

@@ -111,6 +111,11 @@ class SparsePoint:
         sums = np.bincount(self.owner, self.value * values[self.index], self.structure.n_examples)
         return sums.astype(np.float64, copy=False)
 
+    def dot_size(self, values: FloatArray) -> FloatArray:
+        """``|values_i|'|z_i|`` of every example, which the rounding errors of :meth:`dot` are relative to."""
+        sums = np.bincount(self.owner, np.abs(self.value * values[self.index]), self.structure.n_examples)
+        return sums.astype(np.float64, copy=False)
+
     @cached_property
     def owner(self) -> IntArray:
         """The example of every non-zero, shape ``(n_nonzeros,)``."""
