@@ -132,14 +132,6 @@ class Run:
         return points
 
 
-def weight_sized(run: Run, saved: Any) -> FloatArray:
-    """A copy of a saved vector; ValueError unless it has one number per weight."""
-    array = np.array(saved, dtype=np.float64)
-    if array.shape != (run.problem.n_weights,):
-        raise ValueError(f"a vector of shape {array.shape} does not fit {run.problem.n_weights} weights")
-    return array
-
-
 @dataclass(frozen=True)
 class Start:
     """Where a run starts.
@@ -256,7 +248,8 @@ class Solver(ABC):
     def load_state_dict(self, run: Run, saved: StateDict) -> Any:
         """The state again, in place of :meth:`init`; the run continues with the same bits as an uninterrupted one.
 
-        Arrays are read-only. ValueError (or KeyError) if they do not fit the problem.
+        Arrays are read-only, and nothing about them is known: the file may be damaged, or made to deceive. ValueError
+        with a reason if they do not fit the problem (:mod:`maxmargin.optimization.saved` has the checks).
         """
         raise TypeError(f"a run of {type(self).__name__} cannot be saved: {self.checkpoint_unsupported}")
 

@@ -15,7 +15,7 @@ from maxmargin._vectors import norm
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.callbacks import Callback, Record
 from maxmargin.optimization.carry import Carry, Clock
-from maxmargin.optimization.certificate import BestBounds, certify
+from maxmargin.optimization.certificate import BestBounds, CertificateError, certify
 from maxmargin.optimization.checkpoint import Checkpoint, Checkpointer, FileCheckpointer
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.sparsify import sparsify
@@ -117,6 +117,8 @@ class _Loop:
             if carry.best.weights is None:
                 raise
             status = Status.INEXACT
+        except CertificateError as error:
+            raise self.checkpointer.contradicted(error) from None
         except Exception:  # raised by a callback
             self.checkpointer.finish(carry)
             raise

@@ -32,6 +32,7 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
+from maxmargin.optimization.saved import require
 from maxmargin.problem import Problem
 from maxmargin.solvers.first_order.dual_extragradient_state import (
     DualExtragradientState,
@@ -385,7 +386,12 @@ class DualExtragradient(BregmanSolver):
 
     def load_state_dict(self, run: Run, saved: StateDict) -> DualExtragradientState:
         """The same state of the same problem."""
-        return load_state_dict(run, StoredWeights(run.problem, self.players(run.problem)[0]), saved)
+        state = load_state_dict(run, StoredWeights(run.problem, self.players(run.problem)[0]), saved)
+        require(state.iteration == run.counters.iterations, "its state is of another iteration than its counters")
+        lasts = [one.last for one in (state, state.before) if one is not None and one.last is not None]
+        whole = not self._adapts(run.problem) or all(last.turn is not None for last in lasts)
+        require(whole, "its last step lacks the turn that adaptive steps need")
+        return state
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""
