@@ -18,6 +18,7 @@ from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import RESCALINGS, SLACKS, Hinge, MostViolated, Problem
 from maxmargin.regions import CAPABILITIES
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, Points, PointStatus, warm_bytes
 
 StateDict = dict[str, Any]
@@ -152,12 +153,13 @@ class Start:
         """The start weights, moved into the region; zeros by default."""
         if self.weights is None:
             return np.zeros(problem.n_weights)
-        if self.weights.shape != (problem.n_weights,):
+        given = array_of(self.weights, "start weights", "fiub", f"{problem.n_weights} finite numbers")
+        if given.shape != (problem.n_weights,):
             raise ValueError(
-                f"start weights have shape {self.weights.shape}, the problem needs ({problem.n_weights},); "
+                f"start weights have shape {given.shape}, the problem needs ({problem.n_weights},); "
                 "fit without warm_start when the features or the labels change"
             )
-        return problem.region.project(np.array(self.weights, dtype=np.float64))
+        return problem.region.project(np.array(given, dtype=np.float64))
 
     def z_for(self, run: Run) -> FloatArray:
         """The start point of the structures player if it fits, else the gold outputs.
@@ -166,10 +168,13 @@ class Start:
         certificate, so it is projected.
         """
         problem = run.problem
-        if self.z is None or self.z.shape != problem.gold.shape:
+        if self.z is None:
+            return problem.gold
+        given = array_of(self.z, "the start point z", "fiub", "a packed vector of numbers")
+        if given.shape != (problem.structure.n_parts,):
             return problem.gold
         run.counters.projections += problem.structure.n_examples
-        points = problem.structure.project(np.asarray(self.z, dtype=np.float64))
+        points = problem.structure.project(np.asarray(given, dtype=np.float64))
         return points.z if (points.status == PointStatus.OK).all() else problem.gold
 
 
@@ -194,7 +199,9 @@ class Solver(ABC):
     """The capabilities that the method needs of the region: names in :data:`maxmargin.regions.CAPABILITIES`."""
 
     def __post_init__(self) -> None:
-        """Check ``max_iter`` and all flags; a subclass with more settings extends it."""
+        """Check ``max_iter`` and all flags, and make numbers of any kind plain; a subclass with more settings extends it."""
+        for one in fields(cast(Any, self)):
+            object.__setattr__(self, one.name, _checks.plain(getattr(self, one.name)))
         _checks.integer("max_iter", self.max_iter, least=1)
         for one in fields(cast(Any, self)):
             if one.type in ("bool", bool):

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.optimization.certificate import Certificate
 from maxmargin.optimization.saved import array, count, number, require, value_of
 from maxmargin.structures.base import FloatArray
@@ -69,6 +70,24 @@ class Record:
 
 
 Callback = Callable[[Record], Any]
+
+
+def checked_callbacks(callbacks: Any) -> list[Callback]:
+    """Callbacks as a list; ValueError unless they are functions."""
+    found = _checks.listed("callbacks", callbacks, "a list of functions of a record", sized=False)
+    for callback in found:
+        if not callable(callback):
+            raise ValueError(f"callbacks must be functions of a record, got {_checks.shown(callback)}")
+    return found
+
+
+def asks_to_stop(callback: Callback, record: Record) -> bool:
+    """Call a callback: whether its result is true."""
+    found = callback(record)
+    try:
+        return bool(found)
+    except Exception:  # an array, for example, is neither true nor false
+        raise ValueError(f"callbacks must return True to stop, else False or None, got {_checks.shown(found)}") from None
 
 
 class ProgressBar:

@@ -73,10 +73,10 @@ class Checkpoint:
         path: Any = self.path
         fingerprint: Any = self.fingerprint
         if not isinstance(path, (str, Path)) or not str(path):
-            raise ValueError(f"the path of a checkpoint must be the name of a file, got {path!r}")
+            raise ValueError(f"the path of a checkpoint must be the name of a file, got {_checks.shown(path)}")
         _checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
         if not isinstance(fingerprint, str):
-            raise ValueError(f"fingerprint must be a string, got {fingerprint!r}")
+            raise ValueError(f"fingerprint must be a string, got {_checks.shown(fingerprint)}")
         _checks.flag("keep", self.keep)
 
     def beside(self, suffix: str) -> Checkpoint:
@@ -131,7 +131,7 @@ class FileCheckpointer(Checkpointer):
         if solver.checkpoint_unsupported:
             raise CheckpointError(f"a run of {type(solver).__name__} cannot be saved: {solver.checkpoint_unsupported}")
         if random_state is not None and not isinstance(random_state, (int, np.integer)):
-            raise CheckpointError(f"with a checkpoint random_state must be None or an integer, got {random_state!r}")
+            raise CheckpointError(f"with a checkpoint random_state must be None or an integer, got {_checks.shown(random_state)}")
         _check_folder(Path(checkpoint.path))
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
         self.identity = _identity(checkpoint, problem, solver, random_state)

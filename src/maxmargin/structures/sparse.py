@@ -102,6 +102,7 @@ class SparsePoint:
 
     def dense(self) -> FloatArray:
         """The packed vector, shape ``(n_parts,)``."""
+        self.structure._require_memory()
         z = np.zeros(self.structure.n_parts)
         z[self.index] = self.value
         return z

@@ -125,8 +125,8 @@ class DualExtragradient(BregmanSolver):
         _checks.integer("shard_parts", self.shard_parts, least=1)
         for name in ("warm_starts", "store_weights"):
             value = getattr(self, name)
-            if not isinstance(value, bool) and value != "auto":
-                raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
+            if not isinstance(value, bool) and not _checks.is_one_of(value, "auto"):
+                raise ValueError(f'{name} must be True, False or "auto", got {_checks.shown(value)}')
         if not self.store_duals and self.store_weights is False:
             raise ValueError("store_weights=False needs store_duals=True: the weights are sums over the duals")
 
