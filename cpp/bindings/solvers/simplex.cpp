@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 #include "maxmargin/simplex/joint.hpp"
 #include "maxmargin/simplex/masters.hpp"
+#include "maxmargin/simplex/release.hpp"
 
 namespace maxmargin {
 
@@ -111,16 +112,25 @@ void g(const Masters& masters, Out<double> out) {
     std::copy(masters.response().g().begin(), masters.response().g().end(), out.data());
 }
 
-void recenter(Masters& masters, In<double> center, double c) {
+void recenter(Masters& masters, In<double> center, double reach, double ridge_c) {
     require(static_cast<std::int64_t>(center.size()) == masters.n_weights(), "the center does not fit the weights");
-    require(c > 0.0 && std::isfinite(c), "c must be finite and positive");
+    require(reach > 0.0 && std::isfinite(reach) && ridge_c > 0.0, "reach must be finite and positive, C positive");
     const NoGil release;
-    masters.response().recenter(view(center), c);
+    masters.response().recenter(view(center), reach, ridge_c);
 }
 
 void response(const Masters& masters, Out<double> out) {
     require(static_cast<std::int64_t>(out.size()) == masters.n_weights(), "out does not fit the weights");
     masters.response().weights(view(out));
+}
+
+double release(const Masters& masters, In<std::int64_t> where, In<double> wanted, Out<double> out) {
+    require(distinct(view(where), masters.n_weights()), "where must be distinct numbers of weights");
+    require(wanted.size() == where.size(), "wanted must have one entry per coordinate");
+    require(out.size() == static_cast<std::size_t>(masters.n_coordinates()), "out does not fit the coordinates");
+    const auto released = unlocked([&] { return masters.release(view(where), view(wanted)); });
+    std::copy(released.g.begin(), released.g.end(), out.data());
+    return released.loss;
 }
 
 void sizes(const Masters& masters, Out<std::int64_t> out) {
@@ -143,8 +153,9 @@ void bind_simplex(nb::module_& module) {
     nb::class_<Masters>(module, "Masters")
         .def("__init__", &create, "n_blocks"_a, "n_weights"_a, "n_masses"_a, "c"_a, "radius"_a, "nonnegative"_array,
              "cone"_a, "price"_a = 0.0, "l1_radius"_a = std::numeric_limits<double>::infinity())
-        .def("recenter", &recenter, "center"_array, "c"_a)
+        .def("recenter", &recenter, "center"_array, "reach"_a, "ridge_c"_a)
         .def("response", &response, "out"_array)
+        .def("release", &release, "where"_array, "wanted"_array, "out"_array)
         .def("add", &add, "blocks"_array, "rows"_array, "offsets"_array, "index"_array, "value"_array, "factor"_array,
              "loss"_array, "limit"_a, "added"_array)
         .def("values", &values, "weights"_array, "best"_array, "current"_array, "threads"_a)

@@ -84,6 +84,8 @@ struct Outcome {
     std::int64_t steps = 0;
 };
 
+struct Released;
+
 class Masters {
    public:
     Masters(std::int64_t n_blocks, std::int64_t n_weights, std::int64_t n_masses, double c, WeightSet set, bool cone)
@@ -170,6 +172,7 @@ class Masters {
     }
 
     Outcome joint(std::span<const std::int64_t> chosen, double tolerance, int limit);
+    Released release(std::span<const std::int64_t> where, std::span<const double> wanted) const;
 
     // Makes the weights of every simplex sum to 1 to rounding, adds up g anew, and counts in how many masters in a row
     // a point had no weight; those with none in `age` masters go (0: none goes). Gold outputs stay.

@@ -3,7 +3,8 @@
 //     R(g) = max_{w in W}  -w'g - price ||w||_1 - 1/(2c) ||w - center||^2  (+ a constant)
 //
 // over weights with signs, in a ball ||w|| <= radius or ||w||_1 <= l1_radius. The center is zero for a ridge penalty
-// 1/(2c) ||w||^2; elsewhere the term is that of a proximal step. With v = center / c - g and u = v shrunk toward zero
+// 1/(2c) ||w||^2 alone; else the term is that of a proximal step, or the sum of both, which is of this form too. With
+// v = center / c - g and u = v shrunk toward zero
 // by price + extra, at signed coordinates not below zero, w = theta u: extra is zero inside the L1 ball and what brings
 // c ||u||_1 to l1_radius beyond, theta = min(c, radius / ||u||). R has the generalized Hessian theta (I_A - n n'), A
 // the coordinates where u is not zero, n = u / ||u|| where the L2 ball is active, the signs of u over sqrt |A| where
@@ -64,11 +65,11 @@ class Response {
     bool counts(std::int64_t k) const { return u_[k] != 0.0; }
     std::span<const double> g() const { return g_; }
 
-    // The term of a proximal step from here on.
-    void recenter(std::span<const double> center, double c) {
-        c_ = c;
+    // The term of a proximal step from here on, 1/(2 reach) ||w - center||^2 besides a ridge penalty 1/(2C) ||w||^2.
+    void recenter(std::span<const double> center, double reach, double ridge_c) {
+        c_ = 1.0 / (1.0 / reach + 1.0 / ridge_c);
         offset_.assign(center.begin(), center.end());
-        for (double& one : offset_) one /= c;
+        for (double& one : offset_) one /= reach;
         u_.resize(static_cast<std::size_t>(n_weights_));
         restore();
     }
