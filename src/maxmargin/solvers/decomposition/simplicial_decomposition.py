@@ -124,6 +124,7 @@ class SimplicialDecomposition(MasterSolver):
         chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
         # At the limit a point takes another's place: one that rounding alone brings in would drive out a better one.
         chosen[blocks] = np.isinf(self.r) or gaps[blocks] > _ROUNDING * state.dual
+        masters.judge(state, found)
         added = masters.add(found, self.r, chosen)
         whole = len(blocks) == masters.n_blocks
         gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
