@@ -252,7 +252,7 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
-        state = self.encoder.state()
+        target, state = _checks.path("path", path), self.encoder.state()
         arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
         header = {
             "kind": self.encoder.kind,
@@ -261,7 +261,7 @@ class Model:
             "metadata": self.metadata,
             "library": __version__,
         }
-        model_file.write(path, header, {**_stored(self.weights), **arrays})
+        model_file.write(target, header, {**_stored(self.weights), **arrays})
 
     def describe(self) -> dict[str, Any]:
         """A summary of the model, as plain JSON values."""
@@ -367,7 +367,7 @@ def load(
     Raises:
         ModelFileError: the file is not a model file, is damaged, or needs ``structure``.
     """
-    header, arrays = model_file.read(path)
+    header, arrays = model_file.read(_checks.path("path", path))
     try:
         kind = header["kind"]
         if kind == model_file.CHECKPOINT:
