@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import logging
 import struct
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._quiet import quiet
 from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.common.text import AnyPath, FileError, most_expanded, problem, read_bytes, refuse_expansion
 from maxmargin.tasks.segmentation.io.arrays import NPY, ZIP, named_array
@@ -141,9 +141,7 @@ def _check_size(path: AnyPath, shape: Sequence[int], size: int | None = None) ->
 def _guarded(path: AnyPath, kind: str, decoder: Any) -> Any:
     """Call a decoder; whatever a damaged file makes it raise becomes an error that names the file."""
     try:
-        with warnings.catch_warnings():
-            # Damaged metadata and large images: the former does not matter here, the latter are checked.
-            warnings.simplefilter("ignore")
+        with quiet():  # damaged metadata and large images: the former does not matter here, the latter are checked
             return decoder()
     except (FileError, ImportError):
         raise
