@@ -14,7 +14,7 @@ from oracles.linear_program import vertices, whole_points
 
 from maxmargin.structures import LinearProgram, Matching, PointStatus
 from maxmargin.structures.fallbacks import generic
-from maxmargin.structures.programs import linear_program, linear_projection
+from maxmargin.structures.programs import linear_program, linear_projection, simplex
 from maxmargin.testing import check_structure
 
 
@@ -190,8 +190,8 @@ def test_groups(monkeypatch):
 
 def test_a_solver_that_fails(monkeypatch):
     structure = LinearProgram([triples(2)] * 2, [np.ones(6)] * 2)
-    monkeypatch.setitem(linear_program._OPTIONS, "simplex_iteration_limit", 0)
-    monkeypatch.setitem(linear_program._OPTIONS, "presolve", "off")
+    monkeypatch.setitem(simplex.OPTIONS, "simplex_iteration_limit", 0)
+    monkeypatch.setitem(simplex.OPTIONS, "presolve", "off")
     other = structure.select([0, 1])
     scores = np.ones(structure.n_parts)
     with pytest.raises(ArithmeticError, match="HiGHS found no vertex"):
@@ -199,7 +199,9 @@ def test_a_solver_that_fails(monkeypatch):
     found = other.argmax(scores)
     assert found.status.tolist() == [PointStatus.INEXACT] * 2
     assert violation(other, found.z) <= 1e-9
-    assert structure.argmax(scores).status.tolist() == [PointStatus.OK] * 2
+    best = structure.argmax(scores)
+    assert best.status.tolist() == [PointStatus.OK] * 2
+    assert (found.value >= best.value).all()  # a bound
 
 
 def test_degenerate_batches():
@@ -324,3 +326,21 @@ def test_polytope():
     structure = random_programs(11)
     scores = np.random.default_rng(0).normal(size=structure.n_parts)
     assert structure.argmax(scores).value.sum() == pytest.approx(reference.maximum(structure, scores), abs=1e-7)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e8, 1e12])
+def test_small_costs_decide_between_outputs_of_large_scores(size):
+    """Scores of a size that many outputs share: as in training with large features, where the losses decide."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A, b = rng.integers(0, 3, size=(4, 3, 5)).astype(float), rng.integers(1, 4, size=(4, 3)).astype(float)
+        structure = LinearProgram(list(A), list(b), relaxed=True)
+        shared = size * np.concatenate([rows.T @ rng.integers(0, 3, size=3) for rows in A])
+        scores = shared + rng.integers(-3, 4, size=20) / 8.0
+        points = structure.argmax(scores)
+        assert (points.status == PointStatus.OK).all()
+        for i, outputs in enumerate(vertices(structure)):
+            own = scores[5 * i : 5 * i + 5]
+            terms = np.abs(outputs * own).sum(axis=1).max()
+            assert points.value[i] == pytest.approx((outputs @ own).max(), abs=1e-14 * terms)
+            assert points.value[i] == pytest.approx(points.z[5 * i : 5 * i + 5] @ own, abs=1e-14 * terms)

@@ -16,7 +16,7 @@ from problems import ENTROPIC, REGIONS, STRUCTURES, make, rebuilt, run
 
 import maxmargin as mm
 from maxmargin.optimization.base import Run
-from maxmargin.problem import SLACKS
+from maxmargin.problem import SLACKS, Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solver, Start, Status, Stop, certify, solve
 
@@ -124,8 +124,8 @@ def test_no_worse_dual_is_accepted(kind: str, region: str, block_size: int, onli
 @pytest.mark.parametrize("kind", ENTROPIC)
 def test_potentials_are_those_of_the_marginals(kind: str) -> None:
     problem = make(kind, n=7)
-    for solver in (mm.ExponentiatedGradient(block_size=3), mm.ExponentiatedGradient(online=False)):
-        solution = run(problem, solver, max_iter=10, random_state=0)
+    for chosen in ({"block_size": 3}, {"online": False}, {"implicit": True}):
+        solution = run(problem, mm.ExponentiatedGradient(**chosen), max_iter=10, random_state=0)
         assert solution.potentials is not None
         np.testing.assert_allclose(problem.structure.marginals(solution.potentials).z, solution.duals, atol=1e-12)
 
@@ -188,6 +188,41 @@ def test_refusals() -> None:
     assert "finite C" in str(solver.unsupported(make("chain", region={"radius": 1.0})))
     assert "finite C" in str(solver.unsupported(make("chain", region={"l1": 1.0})))
     assert "CuttingPlane" in str(solver.unsupported(replace(make("chain"), slack="quadratic")))
+    ball, implicit = make("chain", region={"C": 1.0, "radius": 0.5}), mm.ExponentiatedGradient(implicit=True)
+    assert solver.unsupported(ball) is None
+    assert "without a ball; use implicit=False" in str(implicit.unsupported(ball))
+
+
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("size", [1e-8, 1e-4, 1.0, 1e2, 1e4, 1e6, 1e8])
+def test_features_of_any_size_reach_the_tolerance(size: float, signs: bool) -> None:
+    """With C = 1, too, where the dual's curvature is that of the features' squares; transitions have features of 1."""
+    rng, lengths = np.random.default_rng(0), np.full(40, 5)
+    rows = rng.normal(size=(200, 3))
+    structure = mm.structures.Chain(lengths, 2)
+    gold = structure.encode(np.split((rows @ [1.0, -1.0, 0.5] + rng.normal(size=200) > 0).astype(int), 40))
+    features = mm.features.ChainFeatures(size * rows, lengths, 2)
+    region = L2(C=1.0, nonnegative=np.arange(10) % 2 == 0 if signs else None)
+    problem = Problem.build(structure, features, gold, mm.losses.Hamming(), region)
+    best = run(problem, mm.SimplicialDecomposition(), tol=1e-6).certificate
+    for tol, most in ((1e-3, 150), (1e-6, 400)):
+        solver = mm.ExponentiatedGradient(implicit="auto" if tol == 1e-3 else True)
+        solution = run(problem, solver, tol=tol, max_iter=most, random_state=0)
+        assert solution.status is Status.CONVERGED, solution.message
+        assert solution.certificate.relative_gap <= tol
+        assert solution.certificate.primal == pytest.approx(best.primal, rel=2 * tol)
+        assert solution.certificate.dual <= best.primal
+
+
+def test_implicit_steps_end_where_the_weights_answer_the_distributions() -> None:
+    problem, solver = make("chain-edges", n=5, signs=True), mm.ExponentiatedGradient(implicit=True)
+    solution = run(problem, solver, tol=1e-7, max_iter=500)
+    assert solution.status is Status.CONVERGED
+    assert solution.duals is not None
+    exact = run(problem, mm.Exact(), tol=1e-8)
+    np.testing.assert_allclose(solution.weights, exact.weights, atol=1e-3)
+    response = problem.region.best_response(problem.gradient(solution.duals))
+    np.testing.assert_allclose(response, solution.weights, atol=1e-2)
 
 
 def test_features_of_any_size_do_not_overflow() -> None:

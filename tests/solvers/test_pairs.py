@@ -83,6 +83,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "cutting planes, once a pass": (mm.CuttingPlane(solves_per_pass=1), (1e-5, 400)),
     "dual extragradient, Euclidean": (mm.DualExtragradient(geometry=mm.Euclidean()), (0.05, 400)),
     "dual extragradient, plain, entropic": (mm.DualExtragradient.plain(geometry=GIBBS), None),
+    "exponentiated gradient, implicit": (mm.ExponentiatedGradient(implicit=True), (1e-3, 300)),
     "extragradient, Euclidean": (mm.Extragradient(geometry=mm.Euclidean()), (0.05, 1000)),
     "extragradient, leaning to the gold": (mm.Extragradient(geometry=mm.Entropic(gold_potential=2.0)), (0.05, 1000)),
     "extragradient, plain, entropic": (mm.Extragradient.plain(geometry=GIBBS), None),

@@ -339,6 +339,7 @@ BAD_SETTINGS = {
     mm.Exact: {"accuracy": [-1.0], "max_constraints": [0]},
     mm.ExponentiatedGradient: {
         **{"online": ["yes"], "block_size": [0, 2.5], "growth": [0.5], "eta": [-1.0, "large"], "max_iter": [0]},
+        **{"implicit": ["yes", 1]},
     },
     mm.Extragradient: {
         **{"nu": [1.5], "beta": [0.0, "large"], "balance": ["fast"], "inexact": [np.nan], "max_iter": [0]},

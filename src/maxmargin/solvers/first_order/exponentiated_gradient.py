@@ -15,6 +15,11 @@ the batch form of 2004) or ``block_size`` consecutive ones, visited in random or
 updates single examples; blocks keep the work in compiled code). Every block has its own step size: it grows after
 a step that improved the dual and is halved until one does, so no worse dual is ever accepted.
 
+Such explicit steps must be small where ``C ||F_i||^2`` is large: with features in the hundreds and ``C = 1`` the gap
+stands still. Implicit steps, at the weights of the step's end, have no such limit
+(:mod:`maxmargin.solvers.first_order.implicit_steps`). Online steps are faster on easy problems, so a run begins with
+them and starts over with implicit ones when its gap falls more slowly than the theory of small steps promises.
+
 Cost per iteration: a pass over all blocks, with one sum-product pass and one pass over the features each way per
 attempted step, and ``O(n_weights)`` per block. Memory: two packed vectors. Stopping test: the certified gap of
 ``w(z)`` and ``z``. The dual gap falls like ``1/t`` at least (Collins et al. 2008, theorem 1), for enough small steps.
@@ -31,14 +36,20 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._vectors import dot
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
-from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.problem import Problem
+from maxmargin.solvers.first_order import implicit_steps
+from maxmargin.solvers.first_order.implicit_steps import ImplicitState
 from maxmargin.solvers.first_order.players import GibbsStructures
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
 
 HALVINGS = 12
 """Attempts at a block's step before it is left as it is for a pass, with the smallest step tried."""
+
+PATIENCE, FALL = 16, 0.7
+"""From this iteration on explicit steps go on only while the gap is at most this share of that at half the iterations:
+a gap that falls like ``1/t`` halves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +63,7 @@ class ExponentiatedGradientState:
         eta: the next step size of every block.
         g: ``g(z)`` of the whole problem.
         loss: ``sum_i s_i (c_i'z_i + d_i)``.
+        gaps: the iterations of the certificates so far with the smallest gap up to there.
     """
 
     blocks: tuple[Problem, ...]
@@ -61,6 +73,10 @@ class ExponentiatedGradientState:
     eta: tuple[float, ...]
     g: FloatArray
     loss: float
+    gaps: tuple[tuple[int, float], ...] = ()
+
+
+EGState = ExponentiatedGradientState | ImplicitState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +88,8 @@ class ExponentiatedGradient(Solver):
         block_size: examples in a block of the online form.
         eta: the first step size; "auto" lets the largest potential of each block move by 1.
         growth: factor by which a block's step grows after it improved the dual; 1 never lets it grow.
+        implicit: take the weights of a step's end, for all examples at once, so that no step is too long: True, False,
+            or "auto" for only where explicit steps turn out too short. Needs a ridge penalty without a ball.
         max_iter: iteration limit when the caller gives none, in passes over all examples.
     """
 
@@ -79,6 +97,7 @@ class ExponentiatedGradient(Solver):
     block_size: int = 8
     eta: float | Literal["auto"] = "auto"
     growth: float = 1.2
+    implicit: bool | Literal["auto"] = "auto"
     max_iter: int = 1000
     needs = ("strongly_convex",)
     takes_rescaling = ("margin",)
@@ -91,17 +110,26 @@ class ExponentiatedGradient(Solver):
         _checks.integer("block_size", self.block_size, least=1)
         if not _checks.is_one_of(self.eta, "auto"):
             _checks.positive("eta", self.eta)
+        if self.implicit != "auto":
+            _checks.flag("implicit", self.implicit)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Needs a sum-product kernel and a smooth dual."""
         if problem.structure.marginals_unsupported:
             return f"{problem.structure.called} has no distributions to update; use Extragradient or DualExtragradient"
-        return super().unsupported(problem)
+        reason = super().unsupported(problem)
+        return implicit_steps.unsupported(problem) if reason is None and self.implicit is True else reason
 
-    def init(self, run: Run, start: Start) -> ExponentiatedGradientState:
+    def stalled_remedy(self, problem: Problem) -> str:
+        """Distributions come near to the vertices of a simplex slowly; methods over outputs reach them."""
+        return "scale the features, use SimplicialDecomposition or BlockFrankWolfe, or raise tol"
+
+    def init(self, run: Run, start: Start) -> EGState:
         """The uniform distributions, or those of the given potentials, softened unless they are nearly a solution."""
         problem = run.problem
         point = GibbsStructures(0.0).start(run, start)
+        if self.implicit is True:
+            return self._implicit(run, point.coordinates)
         n = problem.structure.n_examples
         blocks: tuple[Problem, ...] = (problem,)
         parts: tuple[IntArray | slice, ...] = (slice(None),)
@@ -114,8 +142,16 @@ class ExponentiatedGradient(Solver):
         eta = tuple(float(self.eta) for _ in blocks) if self.eta != "auto" else _first_steps(blocks, _response(run, g))
         return ExponentiatedGradientState(blocks, parts, potentials, z, eta, g, problem.loss(point.z))
 
-    def step(self, run: Run, state: ExponentiatedGradientState) -> ExponentiatedGradientState:
-        """One pass over the blocks."""
+    def _implicit(self, run: Run, potentials: FloatArray) -> ImplicitState:
+        """The first implicit step."""
+        zero = np.zeros(run.problem.n_weights)
+        eta = _first_steps((run.problem,), zero)[0] if self.eta == "auto" else float(self.eta)
+        return implicit_steps.start(run, potentials, zero, eta)
+
+    def step(self, run: Run, state: EGState) -> EGState:
+        """One pass over the blocks, or one trial of an implicit step."""
+        if isinstance(state, ImplicitState):
+            return implicit_steps.step(run, state)
         potentials, z, eta = list(state.potentials), list(state.z), list(state.eta)
         g, loss = state.g, state.loss
         w = _response(run, g)
@@ -140,21 +176,38 @@ class ExponentiatedGradient(Solver):
                 eta[b] *= 0.5
         return replace(state, potentials=tuple(potentials), z=tuple(z), eta=tuple(eta), g=g, loss=loss)
 
-    def propose(self, run: Run, state: ExponentiatedGradientState) -> Sequence[Proposal]:
-        """The distributions' marginals and their best-response weights; the sums are recomputed, free of drift."""
+    def observe(self, run: Run, state: EGState, certificates: Sequence[Certificate]) -> EGState:
+        """Start over with implicit steps where explicit ones are too short."""
+        if isinstance(state, ImplicitState) or self.implicit != "auto" or implicit_steps.unsupported(run.problem):
+            return state
+        now, best = run.counters.iterations, min(one.gap for one in certificates)
+        gaps = (*state.gaps, (now, min([best, *(gap for _, gap in state.gaps[-1:])])))
+        before = [gap for iteration, gap in gaps if iteration <= now // 2]
+        if now >= PATIENCE and gaps[-1][1] > FALL * before[-1]:
+            return self._implicit(run, np.zeros(run.problem.structure.n_parts))
+        return replace(state, gaps=gaps)
+
+    def propose(self, run: Run, state: EGState) -> Sequence[Proposal]:
+        """The distributions' marginals and their best-response weights; the sums are recomputed, free of drift.
+
+        In an implicit step its weights, and the marginals with the best bound.
+        """
+        if isinstance(state, ImplicitState):
+            _, g, loss = state.bound
+            return [Proposal(state.trial.weights, g, loss)]
         g, loss = -run.problem.gold_features, 0.0
         for block, z in zip(state.blocks, state.z, strict=True):
             g = g + block.feature_sum(z)
             loss += block.loss(z)
         return [Proposal(_response(run, g), g, loss)]
 
-    def duals(self, state: ExponentiatedGradientState) -> FloatArray:
+    def duals(self, state: EGState) -> FloatArray:
         """The marginals."""
-        return _join(state, state.z)
+        return state.trial.z if isinstance(state, ImplicitState) else _join(state, state.z)
 
-    def potentials(self, state: ExponentiatedGradientState) -> FloatArray:
+    def potentials(self, state: EGState) -> FloatArray:
         """The potentials of all examples."""
-        return _join(state, state.potentials)
+        return state.trial.potentials if isinstance(state, ImplicitState) else _join(state, state.potentials)
 
 
 def _response(run: Run, g: FloatArray) -> FloatArray:
