@@ -219,7 +219,9 @@ class Model:
 
         def score(model: Model) -> float:
             with _threads.threads(model.n_jobs):
-                return model.agreement(batch, y, weight) if metric is None else float(metric(y, model.outputs(batch)))
+                if metric is None:
+                    return model.agreement(batch, y, weight)
+                return _checks.number("the dev score", metric(y, model.outputs(batch)), infinite=True)
 
         return score
 

@@ -22,12 +22,15 @@ import json
 import math
 import os
 import secrets
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from maxmargin._messages import FileContentError
 
 MAGIC = b"\x89MMODEL\n"
 VERSION = 2
@@ -41,7 +44,7 @@ _GIVE = "give a file written by save() or by a train command"
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1")
 
 
-class ModelFileError(ValueError):
+class ModelFileError(FileContentError):
     """The file is not a model file that this version can read."""
 
 
@@ -56,8 +59,16 @@ def _digest(*chunks: bytes | memoryview) -> bytes:
     return digest.digest()
 
 
-def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+def write(
+    path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], previous: Path | None = None
+) -> None:
     """Write a model file. A file that was there is replaced only when the new one is complete.
+
+    Args:
+        path: the file.
+        header: its header, as plain JSON values.
+        arrays: its arrays.
+        previous: where the file that was there is kept, if it is to be.
 
     Raises:
         OSError: the file cannot be written.
@@ -77,7 +88,7 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
     body = [text, bytes(_padding(_START + len(text))), *chunks]
     try:
-        _replace(Path(path), [prefix, _digest(prefix, *body), *body])
+        _replace(Path(path), [prefix, _digest(prefix, *body), *body], previous)
     except OSError as error:
         if error.errno is None:
             raise
@@ -85,8 +96,11 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _replace(target: Path, chunks: list[bytes | memoryview]) -> None:
-    """Write a new file beside the target under an unpredictable name, then rename it to the target."""
+def _replace(target: Path, chunks: list[bytes | memoryview], previous: Path | None = None) -> None:
+    """Write a new file beside the target under an unpredictable name, then rename it to the target.
+
+    At every moment there is a whole file under the target's name, also while the old one gets its second name.
+    """
     temporary = target.parent / f".{secrets.token_hex(16)}.part"
     # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
@@ -96,10 +110,27 @@ def _replace(target: Path, chunks: list[bytes | memoryview]) -> None:
             file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
+        if previous is not None:
+            _keep(target, previous)
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _keep(target: Path, previous: Path) -> None:
+    """Give a file a second name, in place of another file that has it; where files have one name only, a copy."""
+    second = target.parent / f".{secrets.token_hex(16)}.part"
+    try:
+        try:
+            os.link(target, second)
+        except FileNotFoundError:  # nothing to keep
+            return
+        except (OSError, NotImplementedError, AttributeError):
+            shutil.copyfile(target, second)
+        os.replace(second, previous)
+    finally:
+        second.unlink(missing_ok=True)
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

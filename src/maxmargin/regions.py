@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm, squared
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray
 
 _LARGER = "a larger C or radius means less regularization"
@@ -223,8 +224,9 @@ class L2(Region):
     nonnegative: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        _checks.positive("C", self.C, infinite=True, hint=_LARGER)
-        _checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
+        for name in ("C", "radius"):
+            found = _checks.positive(name, getattr(self, name), infinite=True, hint=_LARGER)
+            object.__setattr__(self, name, found)
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
     @property
@@ -356,8 +358,9 @@ class L1(Region):
     curvature = 0.0
 
     def __post_init__(self) -> None:
-        _checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
-        _checks.positive("C", self.C, infinite=True, hint=_LARGER)
+        for name in ("radius", "C"):
+            found = _checks.positive(name, getattr(self, name), infinite=True, hint=_LARGER)
+            object.__setattr__(self, name, found)
         if np.isinf(self.radius) and np.isinf(self.C):
             raise ValueError(
                 "radius or C must be finite: an infinite L1 ball without a penalty does not regularize; "
@@ -491,7 +494,7 @@ class L1(Region):
 def _mask(nonnegative: npt.ArrayLike | None) -> npt.NDArray[np.bool_] | None:
     if nonnegative is None:
         return None
-    mask = np.asarray(nonnegative)
+    mask = array_of(nonnegative, "nonnegative", "biufcOUSmMV", "a boolean mask with one entry per weight")
     if mask.dtype != np.bool_ or mask.ndim != 1:
         raise ValueError(
             f"nonnegative must be a boolean mask with one entry per weight, got {mask.dtype} of shape "

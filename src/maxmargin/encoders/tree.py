@@ -132,7 +132,7 @@ class TreeEncoder(LabeledEncoder):
     def _numbers(self, allowed: Any, index: int, node: int) -> list[int]:
         where = f"example {index}: labels of node {node}"
         if isinstance(allowed, (str, bytes)) or not hasattr(allowed, "__iter__"):
-            raise ValueError(f"{where} must be a list of labels, got {allowed!r}")
+            raise ValueError(f"{where} must be a list of labels, got {_checks.shown(allowed)}")
         listed = [plain(label, where) for label in allowed]
         unknown = [label for label in listed if label not in self._index]
         if unknown:

@@ -80,7 +80,7 @@ class StopRules:
     def status(self, carry: Carry) -> Status | None:
         """How the run ends here, or None if it continues."""
         best = carry.best.certificate
-        if best.relative_gap <= self.stop.tol or best.gap <= carry.rounding:
+        if best.relative_gap <= self.stop.tol or best.gap <= best.rounding:
             return Status.CONVERGED
         if carry.asked:
             return Status.STOPPED
@@ -98,8 +98,9 @@ class StopRules:
         times = f"{carry.iteration} iteration{'' if carry.iteration == 1 else 's'}"
         done = f"after {times} and {carry.clock.seconds:.1f} s: {certificate}, aim {self.stop.tol:g}"
         kept = "the best weights so far are kept"
+        exact = ", as far as rounding errors allow" if certificate.relative_gap > self.stop.tol else ""
         return {
-            Status.CONVERGED: f"converged {done}",
+            Status.CONVERGED: f"converged{exact} {done}",
             Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
             Status.STOPPED: f"{carry.asked} {done}",
             Status.FINISHED: f"finished {done}; this method does not minimize the objective",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.structures._arrays import IntArray, Ragged, offsets_of
 
 _PLAIN = {str, int, bool, type(None)}
@@ -81,7 +82,7 @@ def vocabulary(y: Sequence[Any]) -> tuple[Hashable, ...]:
 def distinct(classes: Any) -> tuple[Hashable, ...]:
     """A user's list of all labels, checked."""
     if isinstance(classes, (str, bytes)) or not hasattr(classes, "__iter__"):
-        raise ValueError(f"classes must be a list of labels, got {classes!r}")
+        raise ValueError(f"classes must be a list of labels, got {_checks.shown(classes)}")
     found = tuple(plain(label, "classes") for label in classes)
     if not found or len(set(found)) != len(found):
         raise ValueError("classes must be a non-empty list of distinct labels")

@@ -1,0 +1,1 @@
+def groups(): return {}
