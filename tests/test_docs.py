@@ -25,6 +25,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.timeout(2400)  # a page may take a minute, and the machine may have much else to do
 @pytest.mark.filterwarnings("ignore:all weights of the model are zero")  # kernels.md shows one beside a kernel
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

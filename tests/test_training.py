@@ -276,7 +276,7 @@ def test_progress_is_drawn_on_a_terminal(monkeypatch):
         model = mm.MatchingSVM(callbacks=[ProgressBar(terminal)], max_iter=7, tol=0.0, C=np.inf)
         model.fit(X, y)
         clone(model).fit(X, y)
-    reader.join(timeout=20)
+    reader.join()
     os.close(main)
     assert b"training" in drawn
     assert b"relative gap" in drawn

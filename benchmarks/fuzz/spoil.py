@@ -127,8 +127,6 @@ JUNK: tuple[Callable[[], Any], ...] = (
     lambda: range(3),
     lambda: range(10**12),
     lambda: slice(3),
-    lambda: len,
-    lambda: int,
     lambda: lambda *args, **named: None,
     lambda: ...,
     lambda: NotImplemented,

@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, bool) or not _is(Real, value):
         return bool(value) if isinstance(value, np.bool_) else value
     return int(value) if isinstance(value, Integral) else _float(value)
+
+
+def path(name: str, value: Any) -> Path:
+    """The name of a file, as a Path."""
+    if isinstance(value, (str, Path)) and str(value) and "\0" not in str(value):
+        return Path(value)
+    raise _error(name, "the name of a file", value)
 
 
 def flag(name: str, value: Any) -> bool:

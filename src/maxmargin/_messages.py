@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from maxmargin._terminal import printable
+
 LONGEST = 800
 """Characters of a message; a longer one loses its middle, which is what it quotes."""
 
 _END = 300
 """Of which so many are kept at the end, where a message says what to do."""
+
+
+_QUOTED = 40
+"""Characters that are quoted of a piece of a file."""
 
 
 class FileContentError(ValueError):
@@ -24,8 +30,13 @@ def shortened(text: str, most: int = LONGEST) -> str:
     return f"{text[: most - end - 5]} ... {text[-end:]}"
 
 
-def quoted(value: object, most: int = 60) -> str:
-    """A value as it would be written in Python, cut if that is long."""
-    # A huge string or list is cut before it is written: repr takes several times its memory.
-    text = repr(value[: most + 1] if isinstance(value, (str, bytes, list, tuple)) else value)
-    return text if len(text) <= most + 2 else f"{text[:most]}..."
+def quoted(value: object) -> str:
+    """A piece of a file for a message: text in quotes, anything else as Python writes it, and not too long."""
+    # Cut before it is written: the text of a huge value takes several times its memory.
+    if isinstance(value, (str, bytes, list, tuple)):
+        value = value[: _QUOTED + 1]
+    if isinstance(value, (str, bytes)):
+        words = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        return repr(printable(words if len(words) <= _QUOTED else words[: _QUOTED - 3] + "..."))
+    text = printable(repr(value))
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."

@@ -137,7 +137,7 @@ class TreeEncoder(LabeledEncoder):
         unknown = [label for label in listed if label not in self._index]
         if unknown:
             raise ValueError(
-                f"{where}: {unknown[0]!r} was not seen in training; give all labels with classes=[...] or leave it out"
+                f"{where}: {_checks.shown(unknown[0])} was not seen in training; give all labels with classes=[...] or leave it out"
             )
         if not listed or len(set(listed)) != len(listed):
             raise ValueError(f"{where} must be at least one label, each once; use None for all labels")
@@ -158,7 +158,7 @@ class TreeEncoder(LabeledEncoder):
             node = int(wrong[0] - structure.node_offsets[index])
             label = (self.classes or ())[int(codes[index][node])]
             raise ValueError(
-                f"example {index}: label {label!r} is not among the labels allowed at node {node}; "
+                f"example {index}: label {_checks.shown(label)} is not among the labels allowed at node {node}; "
                 "correct y, or add it to the graph's labels"
             )
 

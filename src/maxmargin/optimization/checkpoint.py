@@ -72,8 +72,7 @@ class Checkpoint:
     def __post_init__(self) -> None:
         path: Any = self.path
         fingerprint: Any = self.fingerprint
-        if not isinstance(path, (str, Path)) or not str(path):
-            raise ValueError(f"the path of a checkpoint must be the name of a file, got {_checks.shown(path)}")
+        _checks.path("the path of a checkpoint", path)
         _checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
         if not isinstance(fingerprint, str):
             raise ValueError(f"fingerprint must be a string, got {_checks.shown(fingerprint)}")

@@ -44,11 +44,13 @@ class Stop:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        _checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice")
+        object.__setattr__(self, "tol", _checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice"))
         if self.max_iter is not None:
-            _checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
+            limit = _checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
+            object.__setattr__(self, "max_iter", limit)
         if self.max_seconds is not None:
-            _checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
+            seconds = _checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
+            object.__setattr__(self, "max_seconds", seconds)
 
 
 @dataclass(frozen=True, eq=False)

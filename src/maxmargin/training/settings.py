@@ -23,6 +23,7 @@ from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import RESCALINGS, SLACKS, Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import BlockFrankWolfe, choose
+from maxmargin.structures._arrays import array_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,7 +106,8 @@ class Settings:
         if self.C is None:
             return (1.0 if self.radius is None else np.inf,)
         given: Any = self.C
-        grid = tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
+        several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
+        grid = tuple(_checks.listed("C", given, "a number, or a list of numbers")) if several else (given,)
         if not grid:
             raise ValueError("C is empty; give at least one number")
         hint = "a larger C means less regularization"
@@ -152,14 +154,13 @@ class Settings:
 
 def _mask(given: npt.ArrayLike | bool, n_weights: int) -> npt.NDArray[np.bool_]:
     """Indices, a mask, or True for all weights, as a mask."""
+    wanted = f"a list of indices from 0, a mask of the {n_weights} weights, or True for all"
+    chosen = np.ones(n_weights, dtype=bool) if given is True else array_of(given, "nonnegative", "biu", wanted)
+    if chosen.dtype.kind == "b" and chosen.shape == (n_weights,):
+        return np.array(chosen)
+    inside = not chosen.size or 0 <= chosen.min() <= chosen.max() < n_weights
+    if chosen.ndim != 1 or (chosen.dtype.kind == "b" and chosen.size) or not inside:
+        raise ValueError(f"nonnegative must be {wanted}, got shape {chosen.shape} of {chosen.dtype}")
     mask = np.zeros(n_weights, dtype=bool)
-    try:
-        chosen = np.ones(n_weights, dtype=bool) if given is True else np.asarray(given)
-        if chosen.ndim != 1 or (chosen.dtype.kind == "i" and (chosen < 0).any()):
-            raise ValueError
-        mask[chosen if chosen.size else np.zeros(0, dtype=np.int64)] = True
-    except (IndexError, ValueError):
-        raise ValueError(
-            f"nonnegative must be a list of indices from 0, a mask of the {n_weights} weights, or True for all"
-        ) from None
+    mask[chosen.astype(np.int64)] = True
     return mask

@@ -119,7 +119,7 @@ def browse(folder, text, *extra, width=1300, height=4000, script=None):
             file.as_uri(),
         ],
         capture_output=True,
-        timeout=120,
+        timeout=600,
         check=True,
     )
     errors = done.stderr.decode(errors="replace")

@@ -298,7 +298,7 @@ def browse(folder, text, *extra, width=1300, height=3000, script=None):
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr")
     place = (f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}", "--virtual-time-budget=3000")
     command = [BROWSER, *options, *place, *(extra or ("--dump-dom",)), file.as_uri()]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, timeout=600, check=True)
     errors = done.stderr.decode(errors="replace")
     assert "CONSOLE" not in errors, errors
     return done.stdout.decode()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _memory
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import array_of, offsets_of
+from maxmargin.structures._arrays import array_of, integers, offsets_of
 from maxmargin.structures._user_sparse import to_csr
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -168,23 +168,19 @@ def pairs(value: npt.ArrayLike, index: int, what: str, shape: str) -> IntArray:
         return np.zeros((0, 2), dtype=np.int64)
     if found.ndim != 2 or found.shape[1] != 2:
         raise ValueError(f"example {index}: {what} must be {wanted}, got shape {found.shape}")
-    return found.astype(np.int64)
+    return integers(found, f"example {index}: {what}")
 
 
 def weights(value: npt.ArrayLike | None, n_examples: int, name: str = "sample_weight") -> FloatArray | None:
     """Example weights: finite, >= 0, one per example, not all zero."""
     if value is None:
         return None
-    try:
-        found = np.asarray(value)
-    except ValueError:
-        found = np.zeros((0, 0))
-    if found.dtype.kind not in "fiub" or found.shape != (n_examples,):
-        raise ValueError(
-            f"{name} must be numbers of shape ({n_examples},), one per example, got shape {found.shape} of "
-            f"{found.dtype}"
-        )
-    found = found.astype(np.float64)
+    wanted = f"numbers of shape ({n_examples},), one per example"
+    found = array(value, None, name, "fiub", wanted)
+    if found.shape != (n_examples,):
+        raise ValueError(f"{name} must be {wanted}, got shape {found.shape} of {found.dtype}")
+    with np.errstate(over="ignore"):  # long doubles that become infinite are refused as such
+        found = found.astype(np.float64)
     if not np.isfinite(found).all() or (found < 0).any():
         index = int(np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[0])
         raise ValueError(f"example {index}: {name} must be finite and >= 0, got {found[index]}; use 0 to ignore it")
@@ -232,8 +228,8 @@ def numbers(value: Any, counts: IntArray, name: str) -> IntArray:
     found = []
     for index, (entry, count) in enumerate(zip(entries, counts.tolist(), strict=True)):
         wanted = f"{count} whole numbers"
-        own = array(entry, index, name, "iu", wanted)
+        own = integers(entry, f"example {index}: {name}, {wanted},")
         if own.shape != (count,):
             raise ValueError(f"example {index}: {name} must be {wanted}, got shape {own.shape}")
-        found.append(own.astype(np.int64))
+        found.append(own)
     return np.concatenate(found)

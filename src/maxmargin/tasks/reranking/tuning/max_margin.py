@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin._quiet import quiet
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.candidates import CandidatesEncoder
@@ -131,8 +131,7 @@ class MaxMargin(Method):
         C = self.grid[len(self.grid) // 2] / max(len(lists), 1)
         signed = np.flatnonzero((lists.signs != 0) | self.nonnegative)
         settings = replace(self._settings(C, seed), nonnegative=signed if len(signed) else None)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="all weights of the model are zero")  # said in the details
+        with quiet(message="all weights of the model are zero"):  # said in the details
             model = train_examples(examples, settings, hooks=hooks)
         assert model.training is not None
         if model.training.interrupted:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import struct
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from maxmargin._quiet import quiet
 from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_bytes
 from maxmargin.tasks.segmentation.io.points import EXTRA, LABEL, Array, Scan, cut_off, make_scan
@@ -32,8 +32,7 @@ def read_las(path: AnyPath, label_column: str | int | None = None) -> Scan:
 def _guarded(path: AnyPath, work: Callable[[], Any]) -> Any:
     """Do some work on a file; whatever a damaged one makes laspy raise becomes an error that names the file."""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):  # coordinates of absurd scales are checked later
-            warnings.simplefilter("ignore")
+        with quiet(), np.errstate(all="ignore"):  # coordinates of absurd scales are checked later
             return work()
     except (FileError, ImportError):
         raise
@@ -150,8 +149,7 @@ def write_las(path: AnyPath, scan: Scan, columns: Mapping[str, Array]) -> None:
             las.add_extra_dim(laspy.ExtraBytesParams(name=name[:32], type=np.float32))
         las[name[:32]] = values
     packed = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         las.write(packed, do_compress=str(path).lower().endswith(".laz"))
     with open_output(path) as file:
         file.write(packed.getvalue())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -13,6 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from maxmargin import _threads
+from maxmargin._quiet import quiet
 from maxmargin._sparse import sp
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.learning.classifiers import (
@@ -220,9 +220,8 @@ def _fit_linear(
     from sklearn.linear_model import LogisticRegression
 
     n_bins = bounds.shape[1] + 1
-    with warnings.catch_warnings():
+    with quiet(ConvergenceWarning):
         # A few dozen iterations are enough for probabilities, though not for the optimizer's own test.
-        warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(C=_LINEAR_C / len(codes), max_iter=60).fit(one_hot, codes, sample_weight=weight)
     weights, intercept = np.zeros((one_hot.shape[1], n_classes)), np.full(n_classes, ABSENT)
     if len(present) == 2:
