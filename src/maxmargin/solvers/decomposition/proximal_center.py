@@ -25,7 +25,7 @@ GOOD, FAR = 0.5, -1.0
 NEAR = 0.05
 """The share of the objective that masters promise near a solution."""
 
-GROWTH = 4.0
+GROWTH = 8.0
 """The factor by which it does."""
 
 

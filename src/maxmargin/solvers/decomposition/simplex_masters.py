@@ -73,8 +73,11 @@ class MasterSolver(Solver):
         _checks.integer("age", self.age, least=0)
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
-        """The master's solution."""
-        return [Proposal(state.weights, *(state.bound or (state.g, state.loss, state.squares)))]
+        """The master's solution; with a proximal term its center instead, where that ends the run."""
+        center, weights = state.masters.center, state.weights
+        if center is not None and center.value - state.dual <= run.tol * abs(center.value):
+            weights = center.weights
+        return [Proposal(weights, *(state.bound or (state.g, state.loss, state.squares)))]
 
 
 @dataclass(frozen=True, eq=False)
