@@ -62,6 +62,8 @@ class Run:
         deadline: the value of ``time.perf_counter()`` at which ``max_seconds`` are over, for long steps; None for none.
         warm: for each shard where its next argmax starts from; empty before the first.
         warm_starts: whether those are kept, see :attr:`Solver.keeps_warm_starts`.
+        hinge_tol: how far ``H(w)`` may be overestimated by :meth:`most_violated`, and so by certificates: a solver that
+            sets it keeps it well below the gap.
     """
 
     problem: Problem
@@ -73,7 +75,8 @@ class Run:
     deadline: float | None = None
     warm: list[Any] = field(default_factory=list)
     warm_starts: bool | Literal["auto"] = True
-    _cached: tuple[FloatArray, MostViolated] | None = None
+    hinge_tol: float = 0.0
+    _cached: tuple[FloatArray, float, MostViolated] | None = None
 
     @classmethod
     def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None, tol: float = 1e-3) -> Run:
@@ -82,18 +85,19 @@ class Run:
 
     def most_violated(self, weights: FloatArray) -> Iterator[tuple[Problem, MostViolated]]:
         """Shard by shard, loss-augmented inference; each call is warm-started by the last one."""
-        if self._cached is not None and np.array_equal(self._cached[0], weights):
-            yield self.problem, self._cached[1]
+        if self._cached is not None and self._cached[1] <= self.hinge_tol and np.array_equal(self._cached[0], weights):
+            yield self.problem, self._cached[2]
             return
         self.counters.argmax += 1
         self.warm = self.warm or [None] * len(self.shards)
         first = 0
         for i, shard in enumerate(self.shards):
-            violated = shard.most_violated(weights, warm=self.warm[i], first=first)
+            tol = self.hinge_tol * (shard.structure.n_parts / max(1, self.problem.structure.n_parts))
+            violated = shard.most_violated(weights, warm=self.warm[i], first=first, tol=tol)
             (self.warm[i],) = self.kept(shard, violated.warm)
             first += shard.structure.n_examples
             if self.caches_oracle and len(self.shards) == 1:
-                self._cached = (np.array(weights), violated)
+                self._cached = (np.array(weights), self.hinge_tol, violated)
             yield shard, violated
             del violated
 
@@ -287,6 +291,10 @@ class Solver(ABC):
     def observe(self, run: Run, state: Any, certificates: Sequence[Certificate]) -> Any:
         """Learn from the certificates of the last proposals (restarts); by default nothing."""
         return state
+
+    def claims(self, run: Run, state: Any) -> bool:
+        """Whether the method knows weights within the run's tolerance: then a certificate of these is due at once."""
+        return False
 
     def done(self, state: Any) -> bool:
         """Whether a method that does not minimize the objective has nothing left to do."""

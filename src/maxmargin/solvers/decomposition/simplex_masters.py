@@ -68,8 +68,23 @@ class MasterSolver(Solver):
         _checks.integer("age", self.age, least=0)
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
-        """The master's solution."""
+        """The master's solution, or the best weights so far where these are good enough."""
+        if state.best is not None and self.claims(run, state):
+            return [Proposal(state.best.weights, state.g, state.loss, state.squares, hinge=state.best.hinge)]
         return [Proposal(state.weights, state.g, state.loss, state.squares)]
+
+    def claims(self, run: Run, state: Iterate) -> bool:
+        """Whether the gap of the best weights so far is within the tolerance."""
+        return state.best is not None and state.best.primal - state.dual <= run.tol * abs(state.best.primal)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Weights at which an argmax pass was made, and what it found: ``H(w)`` and the objective."""
+
+    weights: FloatArray
+    hinge: float
+    primal: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +99,7 @@ class Iterate:
         squares: ``sum_i s_i zeta_i^2`` with quadratic slack, else 0.
         position: the next example of a cyclic working set.
         added: how many points the last round added.
-        best: smallest objective so far and its weights, where new weights are pulled toward these.
+        best: the weights of the smallest objective so far, where new weights are pulled toward these.
     """
 
     masters: Masters
@@ -94,7 +109,7 @@ class Iterate:
     squares: float = 0.0
     position: int = 0
     added: int = 1
-    best: tuple[float, FloatArray] | None = None
+    best: Known | None = None
 
     @classmethod
     def first(cls, run: Run, start: Start, group: int = 1, unit_rays: bool = False) -> Iterate:
@@ -135,10 +150,10 @@ class Iterate:
             raise NonFiniteError("the weights became NaN or infinite")
         if stabilize > 0.0:
             primal = region.penalty(self.weights) + hinge
-            if best is None or primal < best[0]:
-                best = (primal, self.weights)
+            if best is None or primal < best.primal:
+                best = Known(self.weights, hinge, primal)
             if added > 0:
-                weights = (1.0 - stabilize) * weights + stabilize * best[1]
+                weights = (1.0 - stabilize) * weights + stabilize * best.weights
         masters.evaluate(weights)
         return Iterate(masters, weights, g, loss, squares, position, added, best)
 
