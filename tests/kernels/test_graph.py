@@ -386,14 +386,17 @@ def test_bindings_check_lengths() -> None:
     structure = one(PairwiseGraph, 2, np.array([[0, 1]]), 2)
     n = structure.n_parts
     m, z, value, status = np.zeros(4), np.zeros(n), np.zeros(1), np.zeros(1, dtype=np.int8)
-    layout, last = structure._layout, np.zeros(1, dtype=np.int8)
+    layout, tol, last = structure._layout, np.zeros(1), np.zeros(1, dtype=np.int8)
     for arguments in (
-        (np.zeros(n + 1), last, 1, 1, m, z, value, status, 1),
-        (np.zeros(n), last[:0], 1, 1, m, z, value, status, 1),
-        (np.zeros(n), last, 1, 1, m[:3], z, value, status, 1),
-        (np.zeros(n), last, 1, 1, m, z[1:], value, status, 1),
-        (np.zeros(n), last, 1, 1, m, z, value[:0], status, 1),
-        (np.zeros(n), last, 0, 1, m, z, value, status, 1),
+        (np.zeros(n + 1), tol, last, 1, 1, m, z, value, status, 1),
+        (np.zeros(n), tol[:0], last, 1, 1, m, z, value, status, 1),
+        (np.zeros(n), tol - 1.0, last, 1, 1, m, z, value, status, 1),
+        (np.zeros(n), tol + np.inf, last, 1, 1, m, z, value, status, 1),
+        (np.zeros(n), tol, last[:0], 1, 1, m, z, value, status, 1),
+        (np.zeros(n), tol, last, 1, 1, m[:3], z, value, status, 1),
+        (np.zeros(n), tol, last, 1, 1, m, z[1:], value, status, 1),
+        (np.zeros(n), tol, last, 1, 1, m, z, value[:0], status, 1),
+        (np.zeros(n), tol, last, 0, 1, m, z, value, status, 1),
     ):
         with pytest.raises(ValueError):
             _kernels.graph_argmax(*layout, *arguments)

@@ -63,6 +63,9 @@ class Run:
         deadline: the value of ``time.perf_counter()`` at which ``max_seconds`` are over, for long steps; None for none.
         warm: for each shard where its next argmax starts from; empty before the first.
         warm_starts: whether those are kept, see :attr:`Solver.keeps_warm_starts`.
+        hinge_tol: how far ``H(w)`` may be overestimated by :meth:`most_violated`, and so by certificates: a solver that
+            sets it keeps it well below the gap.
+        found: ``H(w)`` of the last call of :meth:`most_violated` that came to its end.
     """
 
     problem: Problem
@@ -74,7 +77,9 @@ class Run:
     deadline: float | None = None
     warm: list[Any] = field(default_factory=list)
     warm_starts: bool | Literal["auto"] = True
-    _cached: tuple[FloatArray, MostViolated] | None = None
+    hinge_tol: float = 0.0
+    found: Hinge = field(default_factory=lambda: Hinge(np.inf, 0.0))
+    _cached: tuple[FloatArray, float, MostViolated, Hinge] | None = None
 
     @classmethod
     def of(cls, problem: Problem, random: np.random.Generator, shard_size: int | None = None, tol: float = 1e-3) -> Run:
@@ -83,20 +88,24 @@ class Run:
 
     def most_violated(self, weights: FloatArray) -> Iterator[tuple[Problem, MostViolated]]:
         """Shard by shard, loss-augmented inference; each call is warm-started by the last one."""
-        if self._cached is not None and np.array_equal(self._cached[0], weights):
-            yield self.problem, self._cached[1]
+        if self._cached is not None and self._cached[1] <= self.hinge_tol and np.array_equal(self._cached[0], weights):
+            yield self.problem, self._cached[2]
+            self.found = self._cached[3]
             return
         self.counters.argmax += 1
         self.warm = self.warm or [None] * len(self.shards)
-        first = 0
+        first, value, rounding = 0, 0.0, 0.0
         for i, shard in enumerate(self.shards):
-            violated = shard.most_violated(weights, warm=self.warm[i], first=first)
+            tol = self.hinge_tol * (shard.structure.n_parts / max(1, self.problem.structure.n_parts))
+            violated = shard.most_violated(weights, warm=self.warm[i], first=first, tol=tol)
             (self.warm[i],) = self.kept(shard, violated.warm)
             first += shard.structure.n_examples
+            value, rounding = value + shard.total(violated.value), rounding + shard.rounding(violated)
             if self.caches_oracle and len(self.shards) == 1:
-                self._cached = (np.array(weights), violated)
+                self._cached = (np.array(weights), self.hinge_tol, violated, Hinge(value, rounding))
             yield shard, violated
-            del violated
+            del violated  # its packed vector, before the next one is made
+        self.found = Hinge(value, rounding)
 
     def kept(self, problem: Problem, *warm: Any) -> tuple[Any, ...]:
         """The warm starts of the next calls on ``problem`` (the whole one or a shard) if they are kept, else Nones."""
@@ -112,12 +121,9 @@ class Run:
 
     def hinge(self, weights: FloatArray) -> Hinge:
         """``H(w)`` of the whole problem, and its rounding error."""
-        value = rounding = 0.0
-        for shard, violated in self.most_violated(weights):
-            value += shard.total(violated.value)
-            rounding += shard.rounding(violated)
-            del violated  # its packed vector, before the next one is made
-        return Hinge(value, rounding)
+        for shard in self.most_violated(weights):
+            del shard  # its packed vector, before the next one is made
+        return self.found
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""
@@ -288,6 +294,10 @@ class Solver(ABC):
     def observe(self, run: Run, state: Any, certificates: Sequence[Certificate]) -> Any:
         """Learn from the certificates of the last proposals (restarts); by default nothing."""
         return state
+
+    def claims(self, run: Run, state: Any) -> bool:
+        """Whether the method knows weights within the run's tolerance: then a certificate of these is due at once."""
+        return False
 
     def done(self, state: Any) -> bool:
         """Whether a method that does not minimize the objective has nothing left to do."""

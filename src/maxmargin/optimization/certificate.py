@@ -40,7 +40,8 @@ class Proposal:
     """A candidate for certification: weights, and ``g(z)`` and the loss of a feasible z.
 
     With quadratic slack ``g`` and ``loss`` are sums weighted by ``zeta_i``, and ``squares = sum_i s_i zeta_i^2``.
-    ``dual`` is the bound that these give if the solver knows it already; then none of them is used.
+    ``dual`` is the bound that these give if the solver knows it already; then none of them is used. ``hinge`` is
+    ``H(w)`` where an argmax pass of the run has found it.
     """
 
     weights: FloatArray
@@ -48,6 +49,7 @@ class Proposal:
     loss: float
     squares: float = 0.0
     dual: float | None = None
+    hinge: Hinge | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Certificate:
     """Bounds on the optimum: ``dual <= optimum <= primal``.
 
     Attributes:
-        primal: objective of the weights.
+        primal: objective of the weights, or a bound of it from above where argmax passes were inexact.
         dual: lower bound of the optimum.
         hinge: the hinge loss part of the primal, ``H(w)``.
         relaxed: whether the outputs were relaxed to a larger polytope: then all figures are those of the relaxation,

@@ -151,7 +151,7 @@ class _Loop:
         """Take the certificate if it is due or the last one, and save the run if it is time."""
         carry = self.carry
         due = carry.schedule.due(carry.iteration)
-        if not due and not last:
+        if not due and not last and not self.solver.claims(carry.run, carry.state):
             return
         with self.checkpointer.certificate(carry):
             carry.asked = self._certify() if self.watched or last else ""
@@ -163,7 +163,8 @@ class _Loop:
         carry, run = self.carry, self.carry.run
         proposals, certificates = self.solver.propose(run, carry.state), []
         for proposal in proposals:
-            certificate = certify(self.problem, proposal, run.hinge(proposal.weights))
+            hinge = run.hinge(proposal.weights) if proposal.hinge is None else proposal.hinge
+            certificate = certify(self.problem, proposal, hinge)
             if not np.isfinite(certificate.primal):
                 raise NonFiniteError("the objective became NaN or infinite")
             certificates.append(certificate)

@@ -68,16 +68,20 @@ class MostViolated:
     warm: Any = None
 
 
-def most_violated_of_scores(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
+def most_violated_of_scores(
+    problem: Problem, scores: FloatArray, warm: Any, first: int, tol: float = 0.0
+) -> MostViolated:
     """See :meth:`Problem.most_violated`; from scores ``F'w`` without the example weights, which may be overwritten."""
     if problem.good is not None:
         return _pairs(problem, problem.good, scores, first)
-    return {"margin": _margin, "slack": _slack, "none": _none}[problem.rescaling](problem, scores, warm, first)
+    if problem.rescaling == "margin":
+        return _margin(problem, scores, warm, first, tol if problem.slack == "linear" else 0.0)
+    return (_slack if problem.rescaling == "slack" else _none)(problem, scores, warm, first)
 
 
-def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
+def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int, tol: float) -> MostViolated:
     scores = problem.with_costs(scores)
-    points = _checked(problem, problem.structure.argmax(scores, warm=warm), first, bounds=True)
+    points = _checked(problem, problem.structure.argmax_within(scores, tol, warm=warm), first, bounds=True)
     # The gold output's loss is zero: its augmented score is its score less the loss's constant.
     # It is one of the outputs, so that only rounding can make the difference negative.
     value = np.maximum(points.value - problem.gold_point.dot(scores), 0.0)

@@ -275,12 +275,14 @@ class Problem:
         """Whether hinges are those of a relaxation, never below the true ones."""
         return self.structure.relaxed or (self.rescaling == "slack" and self.structure.slack_relaxed)
 
-    def most_violated(self, weights: FloatArray, *, warm: Any = None, first: int = 0) -> MostViolated:
+    def most_violated(self, weights: FloatArray, *, warm: Any = None, first: int = 0, tol: float = 0.0) -> MostViolated:
         """Loss-augmented inference, one argmax pass; InexactError if a value is not a bound.
 
-        ``first`` is the number of the first example, for the error.
+        ``first`` is the number of the first example, for the error; ``tol`` how far the sum of the values may be above
+        what the outputs are worth, where the structure can save time by that, the margin is rescaled and the slack
+        linear.
         """
-        return hinges.most_violated_of_scores(self, self.features.scores(weights), warm, first)
+        return hinges.most_violated_of_scores(self, self.features.scores(weights), warm, first, tol)
 
     def differences(self, z: FloatArray) -> sp.csr_array:
         """``F_i z_i - F_i y_i`` of every example, without the example weights, shape ``(n_examples, n_weights)``."""

@@ -302,6 +302,13 @@ class Structure(ABC):
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """``argmax_{z in Z_i} scores_i'z`` for every example ``i``: a vertex, and its value."""
 
+    def argmax_within(self, scores: FloatArray, tol: float, *, warm: Any = None) -> Points:
+        """As :meth:`argmax`, with values that bound the maxima from above and sum to at most ``scores'z + tol``.
+
+        For structures whose maxima are expensive to find exactly; by default :meth:`argmax`.
+        """
+        return self.argmax(scores, warm=warm)
+
     def predict(self, scores: FloatArray) -> Points:
         """The output of each example to show to a user: the argmax, or where that is relaxed, a good legal output.
 

@@ -63,15 +63,17 @@ void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const
     });
 }
 
-// m: in a start, out the multipliers of the bound `value`. last[i]: whether bound and point may be apart by `enough`
-// instead of `sought` and yet be OK, as no other solver comes after this one; 2: messages alone, without steps.
+// m: in a start, out the multipliers of the bound `value`. tol[i]: how far bound and point may be apart and yet be OK,
+// 0 for as near as can be. last[i]: whether they may be apart by `enough` instead of `sought`, as no other solver comes
+// after this one; 2: messages alone, without steps.
 template <bool table>
 void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores,
-            std::span<const std::int8_t> last, int pass_limit, int step_limit, std::span<double> m, std::span<double> z,
-            std::span<double> value, std::span<std::int8_t> status, int threads) {
+            std::span<const double> tol, std::span<const std::int8_t> last, int pass_limit, int step_limit,
+            std::span<double> m, std::span<double> z, std::span<double> value, std::span<std::int8_t> status,
+            int threads) {
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
                     [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
-                        Maximum<table> maximum(x, own, to.multipliers, to.nodes, to.edges);
+                        Maximum<table> maximum(x, own, tol[i], to.multipliers, to.nodes, to.edges);
                         return maximum.run(pass_limit, last[i] == 2 ? 0 : step_limit, last[i] != 0, value[i]);
                     });
 }

@@ -61,22 +61,23 @@ struct Scratch {
 template <bool table>
 class Maximum {
    public:
-    Maximum(const Example<table>& x, Scratch<table>& own, double* m, double* z, double* t)
-        : x_(x), own_(own), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
+    // `tol`: a gap between bound and score that need not be closed.
+    Maximum(const Example<table>& x, Scratch<table>& own, double tol, double* m, double* z, double* t)
+        : x_(x), own_(own), tol_(tol), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
 
     // `last`: no other solver follows, so a gap of `enough` suffices.
     std::int8_t run(int pass_limit, int step_limit, bool last, double& value) {
-        const bool integral = pass_messages(pass_limit);
+        const bool integral = pass_messages(pass_limit, step_limit > 0);
         write(own_.label.data());
         if (!integral && !cut_double()) take_steps(step_limit);
         const double gap = bound_over_point(x_, m_, z_, t_);
         value = score_of(x_, z_, t_) + gap;
         const double allowed = integral ? 10.0 * tight : last ? enough : 10.0 * sought;
-        return gap <= allowed * range_ + 10.0 * slack_ ? ok : inexact;
+        return gap <= std::max(tol_, allowed * range_) + 10.0 * slack_ ? ok : inexact;
     }
 
    private:
-    bool meets(double bound, double score) const { return bound - score <= tight * range_ + slack_; }
+    bool meets(double bound, double score) const { return bound - score <= std::max(tol_, tight * range_) + slack_; }
 
     // The best point whose nodes are those of a labeling: in (2) a part with a score < 0 stays 0 where its ends agree.
     void write(const std::int32_t* label) {
@@ -93,10 +94,11 @@ class Maximum {
         return sum;
     }
 
-    // Whether a labeling, left in own_.label, meets the bound.
-    bool pass_messages(int limit) {
+    // Whether a labeling, left in own_.label, meets the bound. `search`: whether to look for better labelings by
+    // expansion moves, which cost as much as dozens of passes: once the bound has settled.
+    bool pass_messages(int limit, bool search) {
         Messages<table>::admit(x_, m_);
-        double best = 0.0, last_gap = 0.0;
+        double best = 0.0, bound = 0.0, last_gap = 0.0, last_bound = 0.0;
         std::vector<std::int32_t>& found = own_.messages.label;
         const auto keep_if_better = [&](bool first) {
             const double score = worth(found.data());
@@ -104,18 +106,29 @@ class Maximum {
             std::copy_n(found.begin(), x_.graph.nodes, own_.label.begin());
             best = score;
         };
+        const auto expand = [&] {
+            if constexpr (!table) {
+                std::copy_n(own_.label.begin(), x_.graph.nodes, found.begin());
+                own_.expansion.run(x_, found.data(), 50);
+                keep_if_better(false);
+            }
+            search = false;
+        };
         for (int pass = 0; pass < limit; ++pass) {
-            const double bound = own_.messages.pass(x_, pass % 2 == 0, pass == 0, m_);
+            bound = own_.messages.pass(x_, pass % 2 == 0, pass == 0, m_);
             keep_if_better(pass == 0);
             if (meets(bound, best)) return true;
             if (pass % 10 < 9) continue;
             own_.messages.improve(x_, found.data(), 20);
             keep_if_better(false);
+            if (search && pass > 10 && last_bound - bound < 0.5 * tol_) expand();
             if (meets(bound, best)) return true;
             if (pass > 10 && bound - best > 0.9 * last_gap) break;
             last_gap = bound - best;
+            last_bound = bound;
         }
-        return false;
+        if (search) expand();
+        return meets(bound, best);
     }
 
     // Two labels of a table: whether a cut settles it. Otherwise multipliers and point are as before.
@@ -124,7 +137,7 @@ class Maximum {
             if (!Roof::fits(x_)) return false;
             own_.roof.run(x_, own_.trial.data(), own_.z.data(), own_.t.data());
             const double gap = bound_over_point(x_, own_.trial.data(), own_.z.data(), own_.t.data());
-            if (!(gap <= sought * range_ + slack_)) return false;
+            if (!(gap <= std::max(tol_, sought * range_) + slack_)) return false;
             std::copy_n(own_.trial.begin(), x_.multipliers(), m_);
             std::copy_n(own_.z.begin(), x_.node_parts(), z_);
             std::copy_n(own_.t.begin(), x_.edge_parts(), t_);
@@ -137,12 +150,13 @@ class Maximum {
     void take_steps(int limit) {
         const std::int64_t nodes = x_.node_parts(), edges = x_.edge_parts(), n = x_.multipliers();
         const double size = x_.graph.nodes + x_.graph.edges;
+        const double wanted = std::max(tol_, sought * range_) + slack_;
         double step = 8.0 * size / range_, inner = 1e-3 * size;
         double score = score_of(x_, z_, t_), bound = score + bound_over_point(x_, m_, z_, t_);
         for (std::int64_t p = 0; p < n; ++p) own_.start[p] = step * m_[p];
         std::copy_n(z_, nodes, own_.z.begin());
         std::copy_n(t_, edges, own_.t.begin());
-        for (int round = 0; round < limit && bound - score > sought * range_ + slack_; ++round) {
+        for (int round = 0; round < limit && bound - score > wanted; ++round) {
             for (std::int64_t p = 0; p < nodes; ++p) own_.node[p] = own_.z[p] + step * x_.node[p];
             for (std::int64_t p = 0; p < edges; ++p) own_.edge[p] = own_.t[p] + step * x_.edge[p];
             const Example<table> target{x_.graph, x_.labels, own_.node.data(), own_.edge.data()};
@@ -184,6 +198,7 @@ class Maximum {
 
     const Example<table>& x_;
     Scratch<table>& own_;
+    double tol_;
     double *m_, *z_, *t_;
     double range_, slack_;
 };

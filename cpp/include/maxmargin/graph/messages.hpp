@@ -47,7 +47,38 @@ class Messages {
     // One pass; `first`: m comes from elsewhere, so that edges to later nodes may have something to give as well.
     // Returns the bound. `label` becomes a labeling that was decoded on the way.
     double pass(const Example<table>& x, bool forward, bool first, double* m) {
+        return with_labels(x.labels, [&](const auto n) { return pass(n, x, forward, first, m); });
+    }
+
+    // Changes of single nodes until none helps: iterated conditional modes. Every change raises the score.
+    void improve(const Example<table>& x, std::int32_t* labels, int most_rounds) {
         const std::int32_t n = x.labels;
+        const cut::CutExample& g = x.graph;
+        bool changed = true;
+        for (int round = 0; changed && round < most_rounds; ++round) {
+            changed = false;
+            for (std::int32_t i = 0; i < g.nodes; ++i) {
+                std::copy_n(x.node + std::int64_t{i} * n, n, total_.begin());
+                for (std::int32_t r = g.first_arc(i); r < g.first_arc(i + 1); ++r) {
+                    const std::int32_t arc = g.arcs[r], there = labels[g.ends[arc ^ 1]];
+                    for (std::int32_t k = 0; k < n; ++k)
+                        total_[k] += edge_score(x, arc >> 1, arc & 1 ? there : k, arc & 1 ? k : there);
+                }
+                const auto best =
+                    static_cast<std::int32_t>(std::max_element(total_.begin(), total_.begin() + n) - total_.begin());
+                if (total_[best] > total_[labels[i]]) {
+                    labels[i] = best;
+                    changed = true;
+                }
+            }
+        }
+    }
+
+    std::vector<std::int32_t> label;
+
+   private:
+    template <class Count>
+    double pass(const Count n, const Example<table>& x, bool forward, bool first, double* m) {
         const cut::CutExample& g = x.graph;
         double bound = 0.0;
         for (std::int32_t step = 0; step < g.nodes; ++step) {
@@ -61,7 +92,7 @@ class Messages {
                 const bool seen = forward ? other < i : other > i;
                 before += seen;
                 double* own = m + std::int64_t{arc} * n;
-                if (table && (seen || first)) pull(x, arc, m);
+                if (table && (seen || first)) pull(n, x, arc, m);
                 for (std::int32_t k = 0; k < n; ++k) total_[k] += own[k];
                 if (seen) {
                     const std::int32_t there = label[other];
@@ -104,36 +135,9 @@ class Messages {
         return bound;
     }
 
-    // Changes of single nodes until none helps: iterated conditional modes. Every change raises the score.
-    void improve(const Example<table>& x, std::int32_t* labels, int most_rounds) {
-        const std::int32_t n = x.labels;
-        const cut::CutExample& g = x.graph;
-        bool changed = true;
-        for (int round = 0; changed && round < most_rounds; ++round) {
-            changed = false;
-            for (std::int32_t i = 0; i < g.nodes; ++i) {
-                std::copy_n(x.node + std::int64_t{i} * n, n, total_.begin());
-                for (std::int32_t r = g.first_arc(i); r < g.first_arc(i + 1); ++r) {
-                    const std::int32_t arc = g.arcs[r], there = labels[g.ends[arc ^ 1]];
-                    for (std::int32_t k = 0; k < n; ++k)
-                        total_[k] += edge_score(x, arc >> 1, arc & 1 ? there : k, arc & 1 ? k : there);
-                }
-                const auto best =
-                    static_cast<std::int32_t>(std::max_element(total_.begin(), total_.begin() + n) - total_.begin());
-                if (total_[best] > total_[labels[i]]) {
-                    labels[i] = best;
-                    changed = true;
-                }
-            }
-        }
-    }
-
-    std::vector<std::int32_t> label;
-
-   private:
     // Gives the tail of an arc the best of its edge for every label.
-    void pull(const Example<table>& x, std::int32_t arc, double* m) {
-        const std::int32_t n = x.labels;
+    template <class Count>
+    void pull(const Count n, const Example<table>& x, std::int32_t arc, double* m) {
         const double* score = x.edge + (arc >> 1) * x.edge_size();
         double* own = m + std::int64_t{arc} * n;
         const double* theirs = m + std::int64_t{arc ^ 1} * n;

@@ -29,7 +29,7 @@ from maxmargin._sparse import sp
 from maxmargin._vectors import dot, squared
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import MostViolated, Problem
+from maxmargin.problem import Hinge, MostViolated, Problem
 from maxmargin.solvers.decomposition.proximal_center import ProximalCenter
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
 
@@ -73,11 +73,27 @@ class MasterSolver(Solver):
         _checks.integer("age", self.age, least=0)
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
-        """The master's solution; with a proximal term its center instead, where that ends the run."""
-        center, weights = state.masters.center, state.weights
-        if center is not None and center.value - state.dual <= run.tol * abs(center.value):
-            weights = center.weights
-        return [Proposal(weights, *(state.bound or (state.g, state.loss, state.squares)))]
+        """The master's solution, or weights that were found before and are good enough."""
+        bound = state.bound or (state.g, state.loss, state.squares)
+        if state.best is not None and self.claims(run, state):
+            return [Proposal(state.best.weights, *bound, hinge=state.best.hinge)]
+        center, near = state.masters.center, self.claims(run, state)
+        return [Proposal(center.weights if center is not None and near else state.weights, *bound)]
+
+    def claims(self, run: Run, state: Iterate) -> bool:
+        """Whether the gap of the best weights so far, or of the center of a proximal term, is within the tolerance."""
+        center = state.masters.center
+        known = state.best.primal if state.best is not None else np.inf if center is None else center.value
+        return bool(known < np.inf) and known - state.dual <= run.tol * abs(known)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Weights at which an argmax pass was made, and what it found: ``H(w)`` and the objective."""
+
+    weights: FloatArray
+    hinge: Hinge
+    primal: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +108,7 @@ class Iterate:
         squares: ``sum_i s_i zeta_i^2`` with quadratic slack, else 0.
         position: the next example of a cyclic working set.
         added: how many points the last round added.
-        best: smallest objective so far and its weights, where new weights are pulled toward these.
+        best: the weights of the smallest objective so far, where new weights are pulled toward these.
         bound: ``g``, loss and squares without the force of a proximal term, where their dual is larger.
     """
 
@@ -103,7 +119,7 @@ class Iterate:
     squares: float = 0.0
     position: int = 0
     added: int = 1
-    best: tuple[float, FloatArray] | None = None
+    best: Known | None = None
     bound: tuple[FloatArray, float, float] | None = None
 
     @classmethod
@@ -137,7 +153,7 @@ class Iterate:
         return accuracy * max(gap, run.tol * self.dual, 0.0)
 
     def moved(
-        self, age: int, *, position: int = 0, added: int = 1, stabilize: float = 0.0, hinge: float = np.inf
+        self, age: int, *, position: int = 0, added: int = 1, stabilize: float = 0.0, hinge: Hinge | None = None
     ) -> Iterate:
         """The state after a master was solved; ``age`` as for :meth:`Masters.settle`.
 
@@ -150,12 +166,12 @@ class Iterate:
         weights = masters.response(g)
         if not np.isfinite(weights).all():
             raise NonFiniteError("the weights became NaN or infinite")
-        if stabilize > 0.0 and masters.center is None:
-            primal = region.penalty(self.weights) + hinge
-            if best is None or primal < best[0]:
-                best = (primal, self.weights)
+        if stabilize > 0.0 and masters.center is None and hinge is not None:
+            primal = region.penalty(self.weights) + hinge.value
+            if best is None or primal < best.primal:
+                best = Known(self.weights, hinge, primal)
             if added > 0:
-                weights = (1.0 - stabilize) * weights + stabilize * best[1]
+                weights = (1.0 - stabilize) * weights + stabilize * best.weights
         masters.evaluate(weights)
         state = Iterate(masters, weights, g, loss, squares, position, added, best)
         return replace(state, bound=masters.released(state))

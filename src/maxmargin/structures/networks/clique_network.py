@@ -91,8 +91,12 @@ class CliqueNetwork(Associative):
 
         ``warm``: that of an earlier call on the same graphs; any is a start.
         """
+        return self.argmax_within(scores, 0.0, warm=warm)
+
+    def argmax_within(self, scores: FloatArray, tol: float, *, warm: Any = None) -> Points:
+        """As :meth:`argmax`, where bounds may exceed the scores of the points by ``tol`` in all."""
         packed = vector(scores, self.n_parts, "scores")
-        found = self._wide.argmax(self._widened(packed), warm=warm)
+        found = self._wide.argmax_within(self._widened(packed), tol, warm=warm)
         return Points(self._narrowed(found.z, packed, found.status), found.value, found.status, found.warm)
 
     def _widened(self, scores: FloatArray) -> FloatArray:

@@ -121,17 +121,26 @@ class Network(Structure):
 
         ``warm``: the multipliers of an earlier call on the same graphs, shape ``(n_edges, 2, K)``; any are a start.
         """
-        return self._maximum(vector(scores, self.n_parts, "scores"), warm, np.zeros(self.n_examples, dtype=np.bool_))
+        return self.argmax_within(scores, 0.0, warm=warm)
 
-    def _maximum(self, packed: FloatArray, warm: Any, by_messages: npt.NDArray[np.bool_]) -> Points:
-        """As :meth:`argmax`; the examples marked ``by_messages`` get the bound that messages find, and no more."""
+    def argmax_within(self, scores: FloatArray, tol: float, *, warm: Any = None) -> Points:
+        """As :meth:`argmax`, where bounds may exceed the scores of the points by ``tol`` in all: examples share it by
+        their parts. Status OK means that an example keeps to its share.
+        """
+        packed, tol = vector(scores, self.n_parts, "scores"), _checks.number("tol", tol, least=0)
+        return self._maximum(packed, warm, np.zeros(self.n_examples, dtype=np.bool_), tol)
+
+    def _maximum(self, packed: FloatArray, warm: Any, by_messages: npt.NDArray[np.bool_], tol: float = 0.0) -> Points:
+        """See :meth:`argmax_within`; examples marked ``by_messages`` get the bound that messages find, and no more."""
         multipliers = started(warm, (len(self.edges), 2, self.n_labels))
         z, value, status = self._buffers()
         large = self.sizes > HIGHS_PARTS
         last = np.where(by_messages, np.int8(2), large.astype(np.int8))
+        shares: FloatArray = tol / max(1, self.n_parts) * self.sizes.astype(np.float64)
         _kernels.graph_argmax(
-            *self._layout, packed, last, _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status, _threads.current()
-        )
+            *self._layout, packed, shares, last, _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
+            _threads.current(),
+        )  # fmt: skip
         solvable = (self.sizes <= INTERIOR_POINT_PARTS) & ~by_messages
         for method, chosen in (("simplex", ~large & solvable), ("ipm", large & solvable)):
             left = np.flatnonzero(chosen & (status == PointStatus.INEXACT))
