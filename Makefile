@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 KERNELS := $(shell find cpp -name '*.[ch]pp')
 SOURCES := pyproject.toml CMakeLists.txt $(KERNELS)
 
-.PHONY: demo test build check pytest stubs sanitize clean
+.PHONY: demo test build check pytest fuzz stubs sanitize clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -23,6 +23,11 @@ check: $(VENV)/.test-tools $(VENV)/.built
 
 pytest: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/python -m pytest -n 2
+
+# Hostile input for every way into the library; FUZZ="--only files --inputs 1000" for a part of it.
+FUZZ ?=
+fuzz: $(VENV)/.test-tools $(VENV)/.built
+	$(BIN)/python benchmarks/fuzz $(FUZZ)
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "maxmargin needs Python 3.11 or newer: make PYTHON=...")'

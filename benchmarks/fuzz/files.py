@@ -23,6 +23,7 @@ from mutations import Generator, mutated, resealed
 
 import maxmargin as mm
 from maxmargin.tasks.alignment import WordAligner
+from maxmargin.tasks.alignment.io.corpus import parse_corpus
 from maxmargin.tasks.alignment.io.files import open_links, read_bitext, read_sentences
 from maxmargin.tasks.common.text import read_text
 from maxmargin.tasks.reranking import Reranker
@@ -108,6 +109,7 @@ def _texts() -> list[bytes]:
         "The cat sleeps\nDogs bark loudly ||| and\n\nété\u00a0x\n".encode(),
         b"the cat ||| le chat\na dog ||| un chien\n",
         b"the cat\tle chat\na dog\tun chien\n",
+        b"# pairs\nthe cat ||| le chat ||| 0-0 1-1\na dog ||| un chien ||| 0-0 1p1\n",
         b'U00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nB\n# comment\nU02:%t[0,0,"^[A-Z]"]\nU03:%m[0,0,"..$"]\n',
         b"w[t-1]|pos[t]\nw[t]\n",
         b"ground=0 leaf=255,128 void=7\n",
@@ -227,17 +229,27 @@ def _models() -> list[tuple[bytes, Callable[[Any], object]]]:
         (mm.GraphSVM(tol=0.1), rings, names),
         (mm.AssociativeSVM(tol=0.1), rings, names),
     ]
-    for kernel in ("rbf", "polynomial"):
-        try:
-            found.append((mm.ChainSVM(kernel=kernel, tol=0.1), X, y))
-            found.append((mm.MatchingSVM(kernel=kernel, tol=0.1), pairs, links))
-        except TypeError:
-            continue
+    curved = mm.features.Kernel("rbf", gamma=1.0)
+    found += [
+        (mm.ChainSVM(features=curved, tol=0.1), X, y),
+        (mm.MatchingSVM(features=mm.features.Kernel("poly", degree=2), tol=0.1), pairs, links),
+        (mm.GraphSVM(features=curved, tol=0.1), rings, names),
+        (mm.CandidatesSVM(tol=0.1), X, [0, 1, 2, 0]),
+        (mm.CandidatesSVM(features=curved, tol=0.1), X, [0, 1, 2, 0]),
+        (mm.LatticeSVM(tol=0.1), *_word_lattices()),
+    ]
     files = []
     for number, (estimator, inputs, outputs) in enumerate(found):
         data = _written(f"model{number}", estimator.fit(inputs, outputs).save)
         files.append((data, partial(_predict, inputs)))
     return files
+
+
+def _word_lattices() -> tuple[list[Any], list[Any]]:
+    random = np.random.default_rng(0)
+    edges = np.array([[0, 1], [0, 1], [1, 2], [1, 2]])
+    words = ["a", "b", None, "c"]
+    return [mm.WordLattice(random.normal(size=(4, 2)), edges, words) for _ in range(3)], [[0, 2], [1, 3], [0, 3]]
 
 
 def _predict(inputs: Any, model: Any) -> None:
@@ -347,7 +359,8 @@ def _read_tagged(random: Generator, path: Path) -> None:
         labeled=(None, None, True, False)[random.integers(4)],
         join=bool(random.random() < 0.2),
     )
-    _ = len(text)
+    if text.labeled:
+        text.label_codes()
 
 
 def _read_links(random: Generator, path: Path) -> None:
@@ -363,6 +376,7 @@ def _read_text(random: Generator, path: Path) -> None:
         read_references,
         read_columns,
         read_weights,
+        lambda path: parse_corpus(read_text(path).decode("utf-8")),
         lambda path: parse_classes(file=path).codes(),
         lambda path: parse_classes("ground,leaf", file=path).codes(),
         lambda path: Template.parse(read_text(path).decode("utf-8"), ("word", "pos"), path),

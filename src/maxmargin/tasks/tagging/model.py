@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin._messages import quoted
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
@@ -126,7 +127,7 @@ class TaggerModel(Model):
                 except TypeError:  # not hashable, or a tuple that holds something that is not
                     code = None
                 if code is None:
-                    raise ValueError(f"sentence {i}, token {j}: {label!r} is not a label of this model")
+                    raise ValueError(f"sentence {i}, token {j}: {quoted(label)} is not a label of this model")
                 flat.append(code)
         return np.array(flat, dtype=np.int32)
 

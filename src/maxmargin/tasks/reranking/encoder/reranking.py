@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import quoted, shortened
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.features.parts import PartFeatures
@@ -118,9 +119,9 @@ class RerankingEncoder(Encoder):
             missing = [name for name in missing if name not in place]
         if missing:
             raise ValueError(
-                f"the lists lack the feature {missing[0]!r} that the model was trained with"
+                f"the lists lack the feature {quoted(missing[0])} that the model was trained with"
                 + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else "")
-                + f"; they have {', '.join(lists.names) or 'none'}"
+                + f"; they have {shortened(', '.join(lists.names), 300) or 'none'}"
             )
         found = [columns[name] for name in self.names]
         dense = np.stack(found, axis=1) if found else np.zeros((lists.n_hypotheses, 0))

@@ -194,8 +194,8 @@ class SegmentationEncoder(Encoder):
         if not isinstance(state["classes"], list):
             raise ValueError("its classes are damaged")
         classes = distinct([label_from_json(label) for label in state["classes"]])
-        if not all(type(label) is int for label in classes) or type(state["void"]) is not int:
-            raise ValueError("its classes are not integers")
+        if not all(type(label) is int and abs(label) < 1 << 62 for label in (*classes, state["void"])):
+            raise ValueError("its classes are not integers of 64 bits")
         graph = graph_from_state(state["graph"], state["graph_state"])
         auto_context = AutoContext.from_state(state)
         if any(stage.n_classes != len(classes) for stage in auto_context.stages):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
+from maxmargin._messages import quoted
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, open_output, problem, refuse_expansion
 
 ZIP, NPY = b"PK\x03\x04", b"\x93NUMPY"
@@ -26,7 +29,7 @@ ALWAYS = 1 << 27
 # What damaged archives make zipfile and numpy raise.
 _BROKEN = (
     *(ValueError, OSError, EOFError, KeyError, TypeError, NotImplementedError, RuntimeError, SyntaxError),
-    *(zipfile.BadZipFile, zlib.error),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, RecursionError, MemoryError, OverflowError),
 )
 
 
@@ -85,17 +88,17 @@ def _array(path: AnyPath, name: str, file: BinaryIO, size: int) -> npt.NDArray[A
     except _BROKEN as error:
         raise _damaged(path, error) from None
     if dtype.hasobject:
-        raise problem(path, None, f"array {name!r} holds Python objects; save numbers, for example with .astype(float)")
-    count = 1
-    for length in shape:
-        count *= length
+        raise problem(
+            path, None, f"array {quoted(name)} holds Python objects; save numbers, for example with .astype(float)"
+        )
+    count = math.prod(shape)
     # Sizes are compared before memory is taken: a header may claim anything.
-    if count * dtype.itemsize > min(size, MAX_BYTES):
+    if count * dtype.itemsize > min(size, MAX_BYTES) or not all(0 <= length <= MAX_BYTES for length in shape):
         what = "cut off" if count * dtype.itemsize <= MAX_BYTES else "too large"
-        raise problem(path, None, f"array {name!r} of shape {shape} is {what}; write the file again")
+        raise problem(path, None, f"array {quoted(name)} of shape {quoted(shape)} is {what}; write the file again")
     content = file.read(count * dtype.itemsize)
     if len(content) != count * dtype.itemsize:
-        raise problem(path, None, f"array {name!r} is cut off; copy or write the file again")
+        raise problem(path, None, f"array {quoted(name)} is cut off; copy or write the file again")
     array = np.frombuffer(content, dtype=dtype, count=count)
     return array.reshape(shape, order="F" if fortran else "C").copy()
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._messages import quoted, shortened
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.text import AnyPath, problem, read_text
 
@@ -34,6 +35,7 @@ _OTHERS = "*"
 _COLOR = re.compile(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})")
 _RANGE = re.compile(r"([+-]?\d+)-([+-]?\d+)")
 _INTEGER = re.compile(r"[+-]?\d+")
+_LONGEST_NAME, _LONGEST_NUMBER = 200, 40
 _MAX_RANGE = 1 << 16
 _MAX_INTEGER = 1 << 62
 MAX_CLASSES = 256
@@ -74,7 +76,7 @@ class ClassCodes:
             for value in given:
                 if owner.setdefault(value, name) != name:
                     raise ValueError(
-                        f"value {shown(value)} stands for both {owner[value]!r} and {name!r}; give it to one of them"
+                        f"value {_brief(value)} stands for both {owner[value]!r} and {name!r}; give it to one of them"
                     )
         if len({type(value) for value in owner}) > 1:
             raise ValueError("integers, colors and words are mixed; give the values of all classes in one way")
@@ -172,14 +174,17 @@ def _check_name(name: str) -> None:
         or name.split() != [name]
         or any(c in name for c in "=,;*#")
         or not name.isprintable()
+        or len(name) > _LONGEST_NAME
     ):
-        raise ValueError(f"{name!r} is not a name of a class; give a word without white space, '=', ',', '*' or '#'")
+        raise ValueError(
+            f"{quoted(name)} is not a name of a class; give a word without white space, '=', ',', '*' or '#'"
+        )
 
 
 def gray(value: Value) -> Color:
     """Return the gray of an integer between 0 and 255."""
     if not isinstance(value, int) or not 0 <= value <= 255:
-        raise ValueError(f"value {shown(value)} is not a gray between 0 and 255; give the values of masks as #rrggbb")
+        raise ValueError(f"value {_brief(value)} is not a gray between 0 and 255; give the values of masks as #rrggbb")
     return (value, value, value)
 
 
@@ -197,6 +202,11 @@ def unpacked(color: int) -> Color:
 def shown(value: Value) -> str:
     """Return a value as it is written in definitions."""
     return "#{:02x}{:02x}{:02x}".format(*value) if isinstance(value, tuple) else str(value)
+
+
+def _brief(value: Value) -> str:
+    """Return a value for a message."""
+    return shortened(shown(value), 40)
 
 
 def _key(value: Value) -> int | str:
@@ -225,19 +235,21 @@ def _color(text: str) -> Color:
 def parse_values(text: str) -> list[Value]:
     """Return the values of one word of a definition: ``3``, ``3-7``, ``#ff0000`` or a word."""
     if "=" in text:
-        raise ValueError(f"{text!r} is not a value; give definitions as name=value, name=value")
+        raise ValueError(f"{quoted(text)} is not a value; give definitions as name=value, name=value")
     if _COLOR.fullmatch(text):
         return [_color(text)]
     if text.startswith("#"):
-        raise ValueError(f"{text!r} is not a color; give six hexadecimal digits, as #ff0000")
+        raise ValueError(f"{quoted(text)} is not a color; give six hexadecimal digits, as #ff0000")
     if _INTEGER.fullmatch(text):
-        if abs(int(text)) >= _MAX_INTEGER:
-            raise ValueError(f"{text} is too large; give a smaller integer")
+        if len(text) > _LONGEST_NUMBER or abs(int(text)) >= _MAX_INTEGER:
+            raise ValueError(f"{quoted(text)} is too large; give a smaller integer")
         return [int(text)]
     if found := _RANGE.fullmatch(text):
-        low, high = int(found[1]), int(found[2])
-        if not low <= high < low + _MAX_RANGE or abs(low) >= _MAX_INTEGER:
-            raise ValueError(f"{text} is not a range; give the smaller number first and at most {_MAX_RANGE} values")
+        low, high = (int(one[:_LONGEST_NUMBER]) for one in found.groups())
+        if len(text) > 2 * _LONGEST_NUMBER or not low <= high < low + _MAX_RANGE or abs(low) >= _MAX_INTEGER:
+            raise ValueError(
+                f"{quoted(text)} is not a range; give the smaller number first and at most {_MAX_RANGE} values"
+            )
         return list(range(low, high + 1))
     return [text]
 
@@ -260,8 +272,11 @@ class Definition:
 
     def codes(self) -> ClassCodes:
         """Return the codes if values were given."""
+        if not self.names:
+            raise ValueError("no classes; give at least one, as ground=1")
         if self.values is None:
-            raise ValueError(f"no values for the classes {', '.join(self.names)}; give them as {self.names[0]}=1")
+            named = shortened(", ".join(self.names), 200)
+            raise ValueError(f"no values for the classes {named}; give them as {self.names[0]}=1")
         used = {value for given in (*self.values, self.void) for value in given}
         values = list(self.values)
         for at, given in enumerate(values):
@@ -338,7 +353,8 @@ def parse_classes(text: str | None = None, *, file: AnyPath | None = None, void:
 
 
 def _words(text: str) -> list[str]:
-    return re.sub(r"\s*=\s*", "=", text.strip()).replace(",", " ").replace(";", " ").split()
+    joined = "=".join(part.strip() for part in text.split("="))
+    return joined.replace(",", " ").replace(";", " ").split()
 
 
 def _with_equals(line: str) -> str:
@@ -411,14 +427,15 @@ def learned_codes(found: Sequence[Value], definition: Definition, *, default_nam
         return definition.codes()
     values = [value for value in found if value not in definition.void]
     names = definition.names
-    spelled = ", ".join(map(shown, values[:12])) + (", ..." if len(values) > 12 else "")
+    spelled = ", ".join(map(_brief, values[:12])) + (", ..." if len(values) > 12 else "")
     if names and set(values) <= set(names):
         # The labels are the names themselves: classes that do not occur here may occur elsewhere.
         return ClassCodes(names, tuple((name,) for name in names), definition.void, definition.others)
     if names and len(names) != len(values):
+        listed = shortened(", ".join(names), 200)
         raise ValueError(
-            f"{len(values)} values ({spelled}) and {len(names)} classes ({', '.join(names)}); say which values stand "
-            f"for which class, as {names[0]}={shown(values[0]) if values else 1}, and which for none, as void=255"
+            f"{len(values)} values ({spelled}) and {len(names)} classes ({listed}); say which values stand "
+            f"for which class, as {names[0]}={_brief(values[0]) if values else 1}, and which for none, as void=255"
         )
     if not values:
         raise ValueError("no values besides void ones; label some pixels or points")

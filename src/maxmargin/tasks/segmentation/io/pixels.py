@@ -238,7 +238,7 @@ def _tiff(path: AnyPath, data: bytes) -> Pixels:
             return _of_tiff(path, values, axes, page)
 
     def pages() -> int:
-        with tifffile.TiffFile(io.BytesIO(data)) as file:
+        with _damage_is_an_error(), tifffile.TiffFile(io.BytesIO(data)) as file:
             return len(file.pages)
 
     found: Pixels | None = _guarded(path, "TIFF", load)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._messages import quoted
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
@@ -154,7 +155,7 @@ def check_gold(
     where = X.where(token) if isinstance(X, (TokenTable, AttributeText)) else f"sentence {sentence}, token {place}"
     before = f"after {labels[data.codes[token - 1]]!r} " if place else ""
     raise ValueError(
-        f"{where}: the label {labels[data.codes[token]]!r} {before}violates the constraints of {owner}; "
+        f"{where}: the label {quoted(labels[data.codes[token]])} {before}violates the constraints of {owner}; "
         f"correct the data, or {remedy}"
     )
 

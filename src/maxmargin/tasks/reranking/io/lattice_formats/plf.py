@@ -20,7 +20,7 @@ SCORE = "score"
 _TOKEN = re.compile(r"""\s*(?:([(),])|('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|([^\s(),'"]+))""")
 _ESCAPE = re.compile(r"""\\([\\'"])""")
 _INTEGER = re.compile(r"[0-9]{1,9}")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _LAYOUT = "write ((('word', score, distance), ...), ...) on one line"
 
 
