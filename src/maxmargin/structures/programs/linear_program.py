@@ -454,5 +454,3 @@ def _diagonal(matrices: list[sp.csr_array], n: int) -> sp.csr_array:
 
 def _many(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
-
-

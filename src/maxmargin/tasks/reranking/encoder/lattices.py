@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.encoders.lattice import LatticeEncoder
 from maxmargin.structures._arrays import offsets_of, pieces
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
@@ -50,7 +51,7 @@ class EdgeRows:
         missing = [name for name in names if name not in columns]
         if missing:
             raise ValueError(
-                f"the lattices lack the feature {missing[0]!r} that the model was trained with; they have "
+                f"the lattices lack the feature {_checks.shown(missing[0])} that the model was trained with; they have "
                 f"{', '.join(columns) or 'none'}"
             )
         if not names:

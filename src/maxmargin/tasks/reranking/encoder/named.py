@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._checks import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import State
 from maxmargin.structures.base import IntArray
@@ -116,8 +117,8 @@ def too_large(lists: NBestLists, row: int, name: str, value: float) -> ValueErro
     """Return the error for a feature beyond :data:`LARGEST`."""
     owner = int(lists.owner[row])
     return ValueError(
-        f"list {lists.ids[owner]}, hypothesis {row - int(lists.offsets[owner])}: feature {name!r} is {value:g}; give "
-        f"numbers of at most {LARGEST:g}"
+        f"list {lists.ids[owner]}, hypothesis {row - int(lists.offsets[owner])}: feature {shown(name)} is {value:g}; "
+        f"give numbers of at most {LARGEST:g}"
     )
 
 

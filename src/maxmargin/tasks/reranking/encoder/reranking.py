@@ -118,7 +118,7 @@ class RerankingEncoder(Encoder):
             missing = [name for name in missing if name not in place]
         if missing:
             raise ValueError(
-                f"the lists lack the feature {missing[0]!r} that the model was trained with"
+                f"the lists lack the feature {_checks.shown(missing[0])} that the model was trained with"
                 + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else "")
                 + f"; they have {', '.join(lists.names) or 'none'}"
             )

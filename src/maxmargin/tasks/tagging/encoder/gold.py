@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._checks import shown
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels
 from maxmargin.structures._arrays import offsets_of
@@ -62,8 +63,8 @@ class GoldLabels:
                 token = int(np.argmax(self.numbers == new[0]))
                 where = f"sentence {int(np.searchsorted(offsets_of(self.lengths), token, side='right')) - 1}: "
             raise ValueError(
-                f"{where}label {self.names[new[0]]!r} was not seen before; give all labels with classes=[...] at the "
-                "first training"
+                f"{where}label {shown(self.names[new[0]])} was not seen before; give all labels with classes=[...] at "
+                "the first training"
             )
         return moved[self.numbers]
 
