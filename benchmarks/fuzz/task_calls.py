@@ -143,7 +143,6 @@ def alignment_calls() -> Calls:
         "fertility": 2,
         "features": ["position"],
         "frequent_pairs": 3,
-        "rounds": 1,
         "folds": 2,
         "solver": "auto",
         "tol": 0.1,

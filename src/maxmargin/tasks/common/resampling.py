@@ -192,6 +192,8 @@ def _resampled(systems: Sequence[Statistics], rate: Rate, resamples: int, seed: 
     """Return the rate of each system on each resample, shape ``(resamples, systems)``."""
     resamples, seed = _checks.integer("resamples", resamples, least=1), _checks.integer("seed", seed, least=0)
     _memory.require(8.0 * resamples * len(systems), f"{resamples} resamples", "take fewer")
+    if not all(isinstance(one, np.ndarray) and one.ndim == 2 and one.dtype.kind in "iuf" for one in systems):
+        raise ValueError("statistics must be arrays of numbers, a row per sentence")
     n, k = systems[0].shape
     rates = np.empty((resamples, len(systems)))
     if not n:

@@ -61,7 +61,7 @@ def symmetrize(
         backward: those of the other direction, also as (source, target).
         method: one of :data:`METHODS`.
     """
-    if method not in METHODS:
+    if not _checks.is_one_of(method, *METHODS):
         raise ValueError(f"unknown method {_checks.shown(method)}; choose one of {', '.join(METHODS)}")
     if len(forward) != len(backward):
         raise ValueError(

@@ -126,4 +126,4 @@ class WeightLayout:
 
     def shards(self, lengths: IntArray, per_token: int | None = None) -> Iterator[IntArray]:
         """Yield the numbers of consecutive sentences that are decoded together."""
-        return pieces(lengths * (per_token or self.n_labels), SHARD)
+        return pieces(lengths * min(per_token or self.n_labels, SHARD), SHARD)
