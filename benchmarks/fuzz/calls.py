@@ -27,11 +27,18 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 import data
 import problems
 
-_memory.LIMIT = 300 << 20  # whatever the machine has, so that inputs above it are refused and those below stay small
-
 Arguments = dict[str, Any]
 Call = tuple[Callable[..., Any], Callable[[np.random.Generator], Arguments]]
 """A function, and what makes good arguments of it."""
+
+NAMES = (
+    *("fit", "settings", "models", "constructors", "structures", "features", "objects", "problems", "whole"),
+    *("tagging", "alignment", "reranking", "segmentation"),
+)
+"""The targets."""
+
+MEMORY = 300 << 20
+"""Bytes that the library may count on, whatever the machine has: inputs above are refused, others stay small."""
 
 BRIEF: Arguments = {"max_iter": 3, "tol": 0.1, "max_seconds": 0.5, "C": 1.0}
 """Settings of short runs."""
@@ -68,7 +75,11 @@ def target(name: str, calls: dict[str, Call], **limits: Any) -> Target:
         for _ in range(random.choice(3, p=[0.05, 0.7, 0.25])):
             name = names[random.integers(len(names))]
             arguments[name] = spoiled(random, arguments[name])
-        function(**arguments)
+        before, _memory.LIMIT = _memory.LIMIT, MEMORY
+        try:
+            function(**arguments)
+        finally:
+            _memory.LIMIT = before
 
     return Target(name, call, **limits)
 

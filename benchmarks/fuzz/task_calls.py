@@ -286,7 +286,10 @@ def segmentation_calls() -> Calls:
     calls: Calls = {
         "images": (fit, drawn(1, {"X": images, "y": masks, "n_regions": 12, **QUICK}, own)),
         "scans": (fit_scans, drawn(1, {"X": scans, "y": points, "voxel": 0.5, **QUICK}, lengths)),
-        "evaluate": (segmentation.evaluate, fixed(gold=masks, predicted=masks)),
+        "evaluate": (
+            segmentation.evaluate,
+            fixed(gold=masks, predicted=masks, names=["a", "b"], images=["p", "q", "r"], boundaries=True),
+        ),
     }
     for kind, X, y in (("images", images, masks), ("scans", scans, points)):
         for method, arguments in {

@@ -27,10 +27,10 @@ def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
 def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
     """Links in the order given, with repetitions; ValueError unless they are pairs of integers >= 0."""
     wanted = "pairs (source position, target position) of integers"
-    if not isinstance(pairs, (np.ndarray, list)):
-        kinds = isinstance(pairs, (set, frozenset, dict))
-        pairs = list(pairs) if kinds else _checks.listed("links", pairs, wanted, sized=False)  # type: ignore[arg-type]
-    array = array_of(pairs, "links", "iu", wanted)
+    given: Any = list(pairs) if isinstance(pairs, (set, frozenset, dict)) else pairs
+    if not isinstance(given, (np.ndarray, list)):
+        given = _checks.listed("links", given, wanted, sized=False)
+    array = array_of(given, "links", "iu", wanted)
     if not array.size:
         return np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
