@@ -27,11 +27,18 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 import data
 import problems
 
-_memory.LIMIT = 300 << 20  # whatever the machine has, so that inputs above it are refused and those below stay small
-
 Arguments = dict[str, Any]
 Call = tuple[Callable[..., Any], Callable[[np.random.Generator], Arguments]]
 """A function, and what makes good arguments of it."""
+
+NAMES = (
+    *("fit", "settings", "models", "constructors", "structures", "features", "objects", "problems", "whole"),
+    *("tagging", "alignment", "reranking", "segmentation"),
+)
+"""The targets."""
+
+MEMORY = 300 << 20
+"""Bytes that the library may count on, whatever the machine has: inputs above are refused, others stay small."""
 
 BRIEF: Arguments = {"max_iter": 3, "tol": 0.1, "max_seconds": 0.5, "C": 1.0}
 """Settings of short runs."""
@@ -44,6 +51,7 @@ class OddLoss(losses.Loss):
         self.returned = returned
 
     def costs(self, structure: Any, gold: Any) -> Any:
+        """Anything."""
         return self.returned
 
 
@@ -51,7 +59,9 @@ class Forgiving(data.PickOne):
     """A structure of one's own that takes any outputs: errors that it raised itself would not be the library's."""
 
     def encode(self, labels: Any) -> Any:
-        fine = [label if isinstance(label, int) and 0 <= label < n else 0 for label, n in zip(labels, self.sizes)]
+        """The first part where an output is not one."""
+        pairs = zip(labels, self.sizes, strict=False)
+        fine = [label if isinstance(label, int) and 0 <= label < n else 0 for label, n in pairs]
         return super().encode(fine)
 
 
@@ -65,7 +75,11 @@ def target(name: str, calls: dict[str, Call], **limits: Any) -> Target:
         for _ in range(random.choice(3, p=[0.05, 0.7, 0.25])):
             name = names[random.integers(len(names))]
             arguments[name] = spoiled(random, arguments[name])
-        function(**arguments)
+        before, _memory.LIMIT = _memory.LIMIT, MEMORY
+        try:
+            function(**arguments)
+        finally:
+            _memory.LIMIT = before
 
     return Target(name, call, **limits)
 
@@ -126,7 +140,8 @@ def fit_call(kind: str) -> Call:
 
     def arguments(random: np.random.Generator) -> Arguments:
         X, y = make(4)
-        counts = [data.variables_of(x, output) if not np.isscalar(output) else len(x) for x, output in zip(X, y)]
+        pairs = zip(X, y, strict=True)
+        counts = [data.variables_of(x, output) if not np.isscalar(output) else len(x) for x, output in pairs]
         drawn = random.integers(5)
         more = {["loss_weight", "costs"][drawn]: [np.ones(n) for n in counts]} if drawn < 2 else {}
         return {
@@ -185,10 +200,21 @@ def settings_call(kind: str) -> Call:
 
 SOLVERS = tuple(
     getattr(mm, name)
-    for name in (
-        "AveragedPerceptron BlockFrankWolfe ColumnGeneration CuttingPlane DualExtragradient Exact ExponentiatedGradient "
-        "Extragradient Mira ProjectedGradient ProjectedSubgradient SimplicialDecomposition Subgradient"
-    ).split()
+    for name in [
+        "AveragedPerceptron",
+        "BlockFrankWolfe",
+        "ColumnGeneration",
+        "CuttingPlane",
+        "DualExtragradient",
+        "Exact",
+        "ExponentiatedGradient",
+        "Extragradient",
+        "Mira",
+        "ProjectedGradient",
+        "ProjectedSubgradient",
+        "SimplicialDecomposition",
+        "Subgradient",
+    ]
 )
 
 
@@ -273,7 +299,10 @@ def constructor_calls() -> dict[str, Call]:
         "Matching.dense": (structures.Matching.dense, {"shapes": shapes, **capacities}),
         "Lattice": (structures.Lattice, lattice),
         "LinearProgram": (structures.LinearProgram, {**rows, **equations}),
-        "Lattice.confusion": (structures.Lattice.confusion_network, {"n_alternatives": np.array([2, 3]), "slot_offsets": np.array([0, 1, 2])}),
+        "Lattice.confusion": (
+            structures.Lattice.confusion_network,
+            {"n_alternatives": np.array([2, 3]), "slot_offsets": np.array([0, 1, 2])},
+        ),
     }
     plain: dict[str, tuple[Any, Arguments]] = {
         "TransitionConstraints": (structures.TransitionConstraints, CONSTRAINTS),
@@ -388,10 +417,18 @@ def feature_calls() -> dict[str, Call]:
         "Support.of_pairs": (features.Support.of_pairs, {"pairs": np.array([0, 2, 5]), "n_features": 2, "m": 3}),
         "Support": (features.Support, {"starts": support.starts, "columns": support.columns, "m": 3}),
         "Kernel": (
-            lambda function, first, second, **named: features.Kernel(function, **named).resolved(2).values(
-                first, second
+            lambda function, first, second, **named: (
+                features.Kernel(function, **named).resolved(2).values(first, second)
             ),
-            {"function": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.0, "max_parts": 10, "first": ROWS, "second": ROWS},
+            {
+                "function": "poly",
+                "gamma": 0.5,
+                "degree": 2,
+                "coef0": 1.0,
+                "max_parts": 10,
+                "first": ROWS,
+                "second": ROWS,
+            },
         ),
         "operator_norm": (features.operator_norm, {"normal": lambda w: 2.0 * w, "n_weights": 3, "tol": 1e-3}),
     }
@@ -428,7 +465,10 @@ def setting_calls() -> dict[str, Call]:
         ),
         "Validation": (solvers.Validation, {"score": lambda weights: 1.0, "patience": 2}),
         "Entropic": (mm.Entropic, {field.name: getattr(mm.Entropic(), field.name) for field in fields(mm.Entropic)}),
-        "Euclidean": (mm.Euclidean, {field.name: getattr(mm.Euclidean(), field.name) for field in fields(mm.Euclidean)}),
+        "Euclidean": (
+            mm.Euclidean,
+            {field.name: getattr(mm.Euclidean(), field.name) for field in fields(mm.Euclidean)},
+        ),
         "threads": (counted, {"n_jobs": 2}),
         "Settings": (
             mm.training.Settings,

@@ -184,7 +184,8 @@ def _unclear(target: Target, error: Exception) -> str:
         file = frame.f_code.co_filename
         if not file.startswith(PACKAGE):
             return f"raised in {file}"
-        if not linecache.getline(file, line).lstrip().startswith(("raise ", "raise\n")):
+        text = linecache.getline(file, line).lstrip()
+        if not text.startswith(("raise ", "raise\n")) and "_kernels." not in text:  # kernels are of the library
             return "not raised by the library but passed on"
     return ""
 

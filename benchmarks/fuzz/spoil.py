@@ -202,9 +202,13 @@ def spoiled(random: np.random.Generator, value: Any) -> Any:
     if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64) and abs(int(value)) < 2**60:
         return _integer(random, int(value))
     if isinstance(value, float):
-        return _one(random, [np.nan, np.inf, -np.inf, -value, 0.0, 1e308, 1e-320, str(value), [value], None, -1, 10**400])
+        return _one(
+            random, [np.nan, np.inf, -np.inf, -value, 0.0, 1e308, 1e-320, str(value), [value], None, -1, 10**400]
+        )
     if isinstance(value, str) and len(value) < 1000 and value.isascii():
-        return _one(random, ["", value + "x", value.upper(), value.encode(), list(value), None, value * 20_000, "\0", 0])
+        return _one(
+            random, ["", value + "x", value.upper(), value.encode(), list(value), None, value * 20_000, "\0", 0]
+        )
     if sp.issparse(value):
         return _sparse(random, value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -121,8 +121,8 @@ def tagging_calls() -> Calls:
     return calls
 
 
-def _call(trained: Any, kind: str, method: str, **arguments: Any) -> Any:
-    return getattr(trained(kind), method)(**arguments)
+def _call(trained: Any, kind: str, called: str, /, **arguments: Any) -> Any:
+    return getattr(trained(kind), called)(**arguments)
 
 
 # Alignment
@@ -143,7 +143,6 @@ def alignment_calls() -> Calls:
         "fertility": 2,
         "features": ["position"],
         "frequent_pairs": 3,
-        "rounds": 1,
         "folds": 2,
         "solver": "auto",
         "tol": 0.1,
@@ -154,7 +153,7 @@ def alignment_calls() -> Calls:
         "dev": (PAIRS, LINKS),
     }
     always = {"X": PAIRS, "y": LINKS, "C": 0.1, "false_negative": [1.0, 2.0], "folds": 0}
-    references = [alignment.Reference(np.array(links)) for links in LINKS]
+    references = [alignment.Reference(np.array(links), np.array(links)) for links in LINKS]
     calls: Calls = {
         "fit": (fitting(alignment.WordAligner, "X", "y", "bitext", "dev"), drawn(2, always, settings)),
         "bootstrap": (
@@ -177,7 +176,10 @@ def alignment_calls() -> Calls:
 
 LISTS = [np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([[0.5, 0.0], [0.0, 2.0]])]
 GAINS = [np.array([0.3, 0.1, 0.9]), np.array([1.0, 0.0])]
-NAMED = [[{"lm": -1.0, "text": "a b"}, {"lm": -2.0, "text": "b"}], [{"lm": -1.5, "text": "c"}, {"lm": 0.5, "text": "c d"}]]
+NAMED = [
+    [{"lm": -1.0, "text": "a b"}, {"lm": -2.0, "text": "b"}],
+    [{"lm": -1.5, "text": "c"}, {"lm": 0.5, "text": "c d"}],
+]
 REFERENCES = ["a b", ["c d", "c"]]
 
 
@@ -284,7 +286,10 @@ def segmentation_calls() -> Calls:
     calls: Calls = {
         "images": (fit, drawn(1, {"X": images, "y": masks, "n_regions": 12, **QUICK}, own)),
         "scans": (fit_scans, drawn(1, {"X": scans, "y": points, "voxel": 0.5, **QUICK}, lengths)),
-        "evaluate": (segmentation.evaluate, fixed(gold=masks, predicted=masks)),
+        "evaluate": (
+            segmentation.evaluate,
+            fixed(gold=masks, predicted=masks, names=["a", "b"], images=["p", "q", "r"], boundaries=True),
+        ),
     }
     for kind, X, y in (("images", images, masks), ("scans", scans, points)):
         for method, arguments in {

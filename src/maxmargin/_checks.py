@@ -84,6 +84,7 @@ def listed(name: str, value: Any, wanted: str, *, sized: bool = True) -> list[An
     odd = isinstance(value, (str, bytes, bytearray, memoryview, dict, set, frozenset))
     try:
         count = len(value) if sized or hasattr(value, "__len__") else 0
+        count = max(count, value.size if isinstance(value, np.ndarray) else 0)
     except Exception:  # the caller's code
         odd, count = True, 0
     _memory.require(8.0 * count, name, "give the items themselves, or fewer of them")

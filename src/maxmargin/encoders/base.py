@@ -95,7 +95,9 @@ class Encoder(ABC):
         checks.same_length(X, y)
         parsed = self.parse(X)
         fitted = self.learn(parsed, y)
-        _memory.require(8.0 * fitted.n_weights, f"a model of {fitted.n_weights} weights", "give fewer features or labels")
+        _memory.require(
+            8.0 * fitted.n_weights, f"a model of {fitted.n_weights} weights", "give fewer features or labels"
+        )
         batch = fitted.batch(parsed)
         return fitted, batch, fitted.encode(batch, y)
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._checks import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
@@ -132,12 +133,13 @@ class TreeEncoder(LabeledEncoder):
     def _numbers(self, allowed: Any, index: int, node: int) -> list[int]:
         where = f"example {index}: labels of node {node}"
         if isinstance(allowed, (str, bytes)) or not hasattr(allowed, "__iter__"):
-            raise ValueError(f"{where} must be a list of labels, got {_checks.shown(allowed)}")
+            raise ValueError(f"{where} must be a list of labels, got {shown(allowed)}")
         listed = [plain(label, where) for label in allowed]
         unknown = [label for label in listed if label not in self._index]
         if unknown:
             raise ValueError(
-                f"{where}: {_checks.shown(unknown[0])} was not seen in training; give all labels with classes=[...] or leave it out"
+                f"{where}: {shown(unknown[0])} was not seen in training; give all labels with classes=[...] or leave "
+                "it out"
             )
         if not listed or len(set(listed)) != len(listed):
             raise ValueError(f"{where} must be at least one label, each once; use None for all labels")
@@ -158,7 +160,7 @@ class TreeEncoder(LabeledEncoder):
             node = int(wrong[0] - structure.node_offsets[index])
             label = (self.classes or ())[int(codes[index][node])]
             raise ValueError(
-                f"example {index}: label {_checks.shown(label)} is not among the labels allowed at node {node}; "
+                f"example {index}: label {shown(label)} is not among the labels allowed at node {node}; "
                 "correct y, or add it to the graph's labels"
             )
 

@@ -66,7 +66,9 @@ class Kernel:
     def __post_init__(self) -> None:
         if not (callable(self.function) or (isinstance(self.function, str) and self.function in NAMES)):
             known = ", ".join(f'"{name}"' for name in NAMES)
-            raise ValueError(f"a kernel must be one of {known} or a function of two matrices, got {_checks.shown(self.function)}")
+            raise ValueError(
+                f"a kernel must be one of {known} or a function of two matrices, got {_checks.shown(self.function)}"
+            )
         if self.gamma is not None:
             _checks.positive("gamma", self.gamma)
         _checks.number("coef0", self.coef0, least=0, hint="otherwise the kernel is not an inner product")
@@ -82,7 +84,11 @@ class Kernel:
     def values(self, first: Matrix, second: Matrix) -> FloatArray:
         """Kernel values between all rows of two matrices, shape ``(n, m)``; of a resolved kernel."""
         for rows in (first, second):
-            if not (isinstance(rows, np.ndarray) or sp.issparse(rows)) or len(rows.shape) != 2 or rows.dtype.kind != "f":
+            if (
+                not (isinstance(rows, np.ndarray) or sp.issparse(rows))
+                or len(rows.shape) != 2
+                or rows.dtype.kind != "f"
+            ):
                 raise ValueError(f"a kernel compares rows of matrices of floats, got {_checks.shown(rows)}")
         if first.shape[1] != second.shape[1]:
             raise ValueError(f"a kernel compares rows of equal length, got {first.shape[1]} and {second.shape[1]}")

@@ -87,7 +87,11 @@ class Support:
         """Of numbers ``feature * m + column``, rising."""
         m, n_features = _checks.integer("m", m, least=1, most=_MOST), _sized(n_features)
         pairs = integers(pairs, "pairs")
-        if pairs.ndim != 1 or (np.diff(pairs) <= 0).any() or (pairs.size and not 0 <= pairs[0] <= pairs[-1] < n_features * m):
+        if (
+            pairs.ndim != 1
+            or (np.diff(pairs) <= 0).any()
+            or (pairs.size and not 0 <= pairs[0] <= pairs[-1] < n_features * m)
+        ):
             raise ValueError(f"pairs must be numbers in 0..{n_features * m - 1}, rising, in one dimension")
         _check_count(len(pairs))
         starts = np.searchsorted(pairs, np.arange(n_features + 1, dtype=np.int64) * m).astype(np.int32)

@@ -62,7 +62,9 @@ class TiedRows(Features):
         self.start = self.m if constant else 0
         self.n_weights = self.start + rows.d * (1 if alike else self.m)
         self.n_parts, self.n_examples = rows.n * self.m, len(self.offsets) - 1
-        _memory.require(8.0 * self.n_weights, f"weights of {rows.d} features and {self.m} labels or pairs", "give fewer")
+        _memory.require(
+            8.0 * self.n_weights, f"weights of {rows.d} features and {self.m} labels or pairs", "give fewer"
+        )
         self.kept = self._column = None
         if kept is not None:
             kept = integers(kept, "kept")

@@ -205,7 +205,7 @@ class Solver(ABC):
     """The capabilities that the method needs of the region: names in :data:`maxmargin.regions.CAPABILITIES`."""
 
     def __post_init__(self) -> None:
-        """Check ``max_iter`` and all flags, and make numbers of any kind plain; a subclass with more settings extends it."""
+        """Make numbers plain, check ``max_iter`` and all flags; a subclass with more settings extends it."""
         for one in fields(cast(Any, self)):
             object.__setattr__(self, one.name, _checks.plain(getattr(self, one.name)))
         _checks.integer("max_iter", self.max_iter, least=1)

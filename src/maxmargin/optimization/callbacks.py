@@ -87,7 +87,9 @@ def asks_to_stop(callback: Callback, record: Record) -> bool:
     try:
         return bool(found)
     except Exception:  # an array, for example, is neither true nor false
-        raise ValueError(f"callbacks must return True to stop, else False or None, got {_checks.shown(found)}") from None
+        raise ValueError(
+            f"callbacks must return True to stop, else False or None, got {_checks.shown(found)}"
+        ) from None
 
 
 class ProgressBar:

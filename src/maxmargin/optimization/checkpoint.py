@@ -130,7 +130,9 @@ class FileCheckpointer(Checkpointer):
         if solver.checkpoint_unsupported:
             raise CheckpointError(f"a run of {type(solver).__name__} cannot be saved: {solver.checkpoint_unsupported}")
         if random_state is not None and not isinstance(random_state, (int, np.integer)):
-            raise CheckpointError(f"with a checkpoint random_state must be None or an integer, got {_checks.shown(random_state)}")
+            raise CheckpointError(
+                f"with a checkpoint random_state must be None or an integer, got {_checks.shown(random_state)}"
+            )
         _check_folder(Path(checkpoint.path))
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
         self.identity = _identity(checkpoint, problem, solver, random_state)

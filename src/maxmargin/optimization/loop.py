@@ -6,7 +6,6 @@ import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -223,7 +222,7 @@ def generator(random_state: int | None) -> np.random.Generator:
     """The random numbers of a seed; ValueError if it is not one."""
     seed: Any = random_state
     random = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
-    whole = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
+    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.timedelta64)) and seed >= 0
     if seed is not None and not whole and not isinstance(seed, random):
         raise ValueError(f"random_state must be None or an integer >= 0, got {_checks.shown(seed)}")
     return np.random.default_rng(int(seed) if whole else seed)

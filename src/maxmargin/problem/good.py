@@ -132,7 +132,9 @@ class CandidateSets(GoodOutputs):
                 list; packed, shape ``(n_parts,)``. Entries of good ones are not read.
         """
         if formulation not in FORMULATIONS[1:]:
-            raise ValueError(f'formulation with good sets must be "nearest", "all" or "best", got {_checks.shown(formulation)}')
+            raise ValueError(
+                f'formulation with good sets must be "nearest", "all" or "best", got {_checks.shown(formulation)}'
+            )
         if not isinstance(structure, Candidates):
             raise ValueError(
                 f'formulation="{formulation}" compares all outputs one by one, and the outputs of {structure.called} '

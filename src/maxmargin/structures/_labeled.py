@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels
-from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, array_of, counts_of, integers, offsets_of, one_per_example, pairs_of
+from maxmargin.structures._arrays import (
+    FloatArray,
+    IntArray,
+    Ragged,
+    array_of,
+    counts_of,
+    integers,
+    offsets_of,
+    one_per_example,
+    pairs_of,
+)
 
 
 def joined_labels(labels: Sequence[Any], counts: IntArray, what: str = "labelings", node: str = "node") -> IntArray:

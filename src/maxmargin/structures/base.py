@@ -265,7 +265,9 @@ class Structure(ABC):
     def _require_memory(self, vectors: int = 1) -> None:
         """ValueError if there is no memory for so many packed vectors."""
         what = f"{vectors} outputs per example (k)" if vectors > 1 else "a packed vector of this batch"
-        _memory.require(8.0 * vectors * self.n_parts, what, "give fewer examples at a time, fewer labels or a smaller k")
+        _memory.require(
+            8.0 * vectors * self.n_parts, what, "give fewer examples at a time, fewer labels or a smaller k"
+        )
 
     def _buffers(self, *ranks: int) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
         """Arrays for a kernel to fill: ``z`` of zeros, ``value`` and ``status``, with an axis of ranks if given."""

@@ -100,7 +100,7 @@ def _listed(labels: Any, index: int) -> list[Any]:
         raise ValueError(f"{what} must be {wanted}, got {type(labels).__name__} of shape {labels.shape}")
     if type(labels) is np.ndarray:
         _memory.require(8.0 * labels.size, what, "give one label per position")
-        return labels.tolist()
+        return list(labels.tolist())
     return _checks.listed(what, labels, wanted)
 
 

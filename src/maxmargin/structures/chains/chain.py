@@ -79,7 +79,10 @@ class Chain(LabelSequences):
         else:
             edges = np.maximum(self.lengths - 1, 0)
             second = Block("edges", offsets_in_memory(edges, square, "pairs of labels at all edges"))
-        self.blocks = (Block("nodes", offsets_in_memory(self.lengths, self.n_labels, "labels at all positions")), second)
+        self.blocks = (
+            Block("nodes", offsets_in_memory(self.lengths, self.n_labels, "labels at all positions")),
+            second,
+        )
 
     @cached_property
     def part_bound(self) -> FloatArray:

@@ -234,7 +234,9 @@ def _names(labels: Sequence[str]) -> list[str]:
         raise ValueError("labels must not be empty")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"label {_checks.shown(twice)} comes twice; give every label once, in the order of their numbers")
+        raise ValueError(
+            f"label {_checks.shown(twice)} comes twice; give every label once, in the order of their numbers"
+        )
     return names
 
 

@@ -259,5 +259,3 @@ class LinearProgram(Structure):
         rhs = np.concatenate([*(p.b for p in self.programs), self.part_bound])
         eq_rhs = np.concatenate([np.zeros(0), *(p.e for p in self.programs)])
         return Polytope(identity, ub, rhs, diagonal([p.E for p in self.programs], n), eq_rhs)
-
-

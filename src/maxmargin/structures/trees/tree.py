@@ -28,7 +28,15 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
-from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_in_memory, offsets_of, ranges, vector
+from maxmargin.structures._arrays import (
+    assembled,
+    example_numbers,
+    integers,
+    offsets_in_memory,
+    offsets_of,
+    ranges,
+    vector,
+)
 from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.fallbacks import generic

@@ -178,6 +178,7 @@ class AlignerModel(Model):
 
     def _each(self, X: Iterable[Any], adapt: bool, align: Callable[[Evidence], Iterable[Found]]) -> list[Found]:
         """The results of ``align``, one per pair, for the evidence of a piece of the pairs at a time."""
+        _checks.flag("adapt", adapt)
         pairs = self.encoder.parse(X)
         bitext = indexed(pairs)
         unseen = self.encoder.unseen(pairs) if adapt else np.zeros(len(pairs), dtype=bool)

@@ -83,7 +83,7 @@ class AlignerSettings:
         if self.models is not None and not isinstance(self.models, BitextModels):
             raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
         if not isinstance(self.features, Sequence | None) or isinstance(self.features, str):
-            raise ValueError(f"features must be a list of groups, or None for all, got {self.features!r}")
+            raise ValueError(f"features must be a list of groups, or None for all, got {_checks.shown(self.features)}")
         self.of_run(self.middle, self.tol)
 
     @property

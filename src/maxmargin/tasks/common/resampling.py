@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks, _memory
 from maxmargin.structures.base import FloatArray
 
 Statistics = npt.NDArray[Any]
@@ -189,8 +190,10 @@ def _blocks(draws: int, kinds: int) -> Iterator[int]:
 
 def _resampled(systems: Sequence[Statistics], rate: Rate, resamples: int, seed: int) -> FloatArray:
     """Return the rate of each system on each resample, shape ``(resamples, systems)``."""
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}")
+    resamples, seed = _checks.integer("resamples", resamples, least=1), _checks.integer("seed", seed, least=0)
+    _memory.require(8.0 * resamples * len(systems), f"{resamples} resamples", "take fewer")
+    if not all(isinstance(one, np.ndarray) and one.ndim == 2 and one.dtype.kind in "iuf" for one in systems):
+        raise ValueError("statistics must be arrays of numbers, a row per sentence")
     n, k = systems[0].shape
     rates = np.empty((resamples, len(systems)))
     if not n:

@@ -12,7 +12,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin import _checks
 from maxmargin.encoders.data import checks
+from maxmargin.structures._arrays import vector
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.io.forms import as_lists
@@ -23,6 +25,7 @@ from maxmargin.tasks.reranking.metrics.names import metric_named, second_metrics
 from maxmargin.tasks.reranking.model import RerankerModel
 from maxmargin.tasks.reranking.training import Judged, RerankerSettings, train_reranker
 from maxmargin.tasks.reranking.tuning.base import Method
+from maxmargin.training import Settings
 
 
 class Reranker(BaseEstimator):  # type: ignore[misc]
@@ -98,7 +101,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         """
         settings = RerankerSettings(
             method=self.method,
-            C=None if self.C is None else np.atleast_1d(np.asarray(self.C, dtype=np.float64)).tolist(),
+            C=None if self.C is None else Settings(C=self.C).grid,
             encoder=RerankingEncoder(self.normalize, self.length, self.ngrams, self.phrases, self.min_lists),
             positive=self.positive,
             negative=self.negative,
@@ -119,13 +122,14 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
     def _judged(self, lists: NBestLists, y: Any, *, grouped: bool) -> Judged:
         references = _references(y)
         if references is not None:
-            tuned = metric_named(self.metric or "bleu") if not isinstance(self.metric, Metric) else self.metric
+            given = "bleu" if self.metric is None else self.metric
+            tuned = given if isinstance(given, Metric) else metric_named(given)
             if not any(lists.texts):
                 raise ValueError("y has references, but no hypothesis has a text to compare with them; give gains")
             return Judged.of(lists, references, (tuned, *second_metrics(tuned)))
         if self.metric is not None:
             raise ValueError("metric needs references, and y has gains; give references, or leave metric out")
-        gains = np.asarray(y, dtype=np.float64) if grouped else _flat(y, lists)
+        gains = vector(y, int(lists.offsets[-1]), "y, the gains of all hypotheses,") if grouped else _flat(y, lists)
         metric = Gains(gains)
         return Judged.of(lists, [()] * len(lists), (metric,))
 
@@ -170,9 +174,9 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
 
 def _references(y: Any) -> list[tuple[str, ...]] | None:
     """References from strings or lists of strings, one per list; None if y has numbers."""
-    if not hasattr(y, "__len__"):
-        raise ValueError(f"y must have gains or references for each list, got {type(y).__name__}")
-    entries = list(y) if not isinstance(y, np.ndarray) or y.dtype.kind in "OUS" else []
+    if isinstance(y, np.ndarray) and y.dtype.kind not in "OUS":
+        return None
+    entries = _checks.listed("y", y, "gains or references for each list")
     if not entries:
         return None
     if all(isinstance(one, str) for one in entries):
@@ -184,6 +188,7 @@ def _references(y: Any) -> list[tuple[str, ...]] | None:
 
 def _flat(y: Any, lists: NBestLists) -> FloatArray:
     """The gains of all hypotheses, one after the other."""
+    y = _checks.listed("y", y, "gains of the hypotheses of each list")
     if len(y) != len(lists):
         raise ValueError(f"X has {len(lists)} lists but y has {len(y)} entries: give gains or references for each list")
     pieces = []

@@ -68,8 +68,15 @@ class RerankerSettings:
         _checks.number("level", self.level, above=0, below=1)
         _checks.integer("random_state", self.random_state, least=0)
         _ = self.variants
+        for name in ("positive", "negative"):
+            given = _checks.listed(name, getattr(self, name), "a list of names of features", sized=False)
+            if not all(isinstance(one, str) for one in given):
+                raise ValueError(f"{name} must be names of features, got {_checks.shown(given)}")
+            object.__setattr__(self, name, tuple(given))
         if both := set(self.positive) & set(self.negative):
-            raise ValueError(f"{sorted(both)[0]!r} is among the positive and the negative features; name it once")
+            raise ValueError(
+                f"{_checks.shown(sorted(both)[0])} is among the positive and the negative features; name it once"
+            )
 
     @cached_property
     def variants(self) -> Sequence[Method]:
@@ -89,7 +96,9 @@ class RerankerSettings:
         for sign, chosen in ((1, self.positive), (-1, self.negative)):
             for name in chosen:
                 if name not in place:
-                    raise ValueError(f"no dense feature is called {name!r}; there are {', '.join(names) or 'none'}")
+                    raise ValueError(
+                        f"no dense feature is called {_checks.shown(name)}; there are {', '.join(names) or 'none'}"
+                    )
                 signs[place[name]] = sign
         return signs
 

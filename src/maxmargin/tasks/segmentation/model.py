@@ -84,6 +84,10 @@ class SegmenterModel(Model):
         gold = checks.examples(y, "y")
         found = self.predict(X)
         checks.same_length(found, gold)
+        for index, (right, given) in enumerate(zip(gold, found, strict=True)):
+            labels = checks.array(right, index, "y", "iu", f"integers of shape {given.shape}, one label each")
+            if labels.shape != given.shape:
+                raise ValueError(f"example {index}: y has shape {labels.shape}, expected {given.shape}")
         weight = checks.weights(sample_weight, len(gold))
         counts = np.array([self.encoder.agreement(np.asarray(a), b) for a, b in zip(gold, found, strict=True)])
         right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
@@ -105,7 +109,8 @@ class SegmenterModel(Model):
         """Seeds as numbers of classes, -1 elsewhere."""
         if seeds is None:
             return [None] * len(given)
-        checks.same_length(given, seeds)
+        seeds = checks.examples(seeds, "seeds")
+        checks.same_length(given, seeds, "seeds")
         found: list[IntArray | None] = []
         for index, (one, own) in enumerate(zip(given, seeds, strict=True)):
             if own is None:

@@ -75,7 +75,7 @@ class StageSettings:
         _checks.integer("folds", self.folds, least=2)
         given = self.class_weight
         if not (given is None or isinstance(given, Mapping) or given == "balanced"):
-            raise ValueError(f'class_weight must be "balanced", numbers by label, or None, got {given!r}')
+            raise ValueError(f'class_weight must be "balanced", numbers by label, or None, got {_checks.shown(given)}')
 
     def weights(self, classes: Sequence[Hashable], counts: FloatArray) -> FloatArray:
         """The cost of each class, from its number of pixels or points."""
@@ -85,8 +85,10 @@ class StageSettings:
             return np.asarray(counts.sum() / (len(classes) * np.maximum(counts, 1.0)))
         for label, value in self.class_weight.items():
             if label not in classes:
-                raise ValueError(f"class_weight names {label!r}, which is not a class: {', '.join(map(str, classes))}")
-            _checks.number(f"the class_weight of {label!r}", value, least=0)
+                raise ValueError(
+                    f"class_weight names {_checks.shown(label)}, which is not a class: {', '.join(map(str, classes))}"
+                )
+            _checks.number(f"the class_weight of {_checks.shown(label)}", value, least=0)
         return np.array([float(self.class_weight.get(label, 1.0)) for label in classes])
 
 
@@ -138,7 +140,9 @@ def train_segmenter(
     stages = stages or StageSettings()
     _checks.flag("refine", refine)
     if type(encoder.void) is not int:
-        raise ValueError(f"void must be an integer, the label of pixels or points without one, got {encoder.void!r}")
+        raise ValueError(
+            f"void must be an integer, the label of pixels or points without one, got {_checks.shown(encoder.void)}"
+        )
     began = time.perf_counter()
     with _threads.threads(settings.n_jobs), Stages(verbose) as bar:
         prepared = prepare(encoder, X, y, stages, settings.random_state or 0, bar)

@@ -92,7 +92,9 @@ class CRF(Predictor):
     def _settings(self) -> dict[str, Any]:
         """Return the equivalent settings of SequenceTagger."""
         if self.algorithm is not None and self.algorithm not in ALGORITHMS:
-            raise ValueError(f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {self.algorithm!r}")
+            raise ValueError(
+                f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {_checks.shown(self.algorithm)}"
+            )
         given = {name: getattr(self, name) for name in ("c1", "c2", "min_freq")}
         numbers = {name: _checks.number(name, value, least=0) for name, value in given.items() if value is not None}
         found: dict[str, Any] = {"verbose": bool(self.verbose)}

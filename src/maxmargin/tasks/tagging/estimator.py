@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.encoders.data import checks
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
@@ -74,7 +75,7 @@ class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def evaluate(self, X: Any, y: Any) -> TagScores:
         """Return all scores of the predictions; gold labels unseen in training count as errors."""
-        return evaluate(list(y), self.predict(X), known=self._model().labels)
+        return evaluate(checks.examples(y, "y"), self.predict(X), known=self._model().labels)
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the token accuracy; gold labels unseen in training count as errors."""

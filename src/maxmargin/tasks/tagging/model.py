@@ -111,20 +111,18 @@ class TaggerModel(Model):
         """Return the codes of given labels, :data:`UNKNOWN` elsewhere."""
         if known is None:
             return None
-        if isinstance(known, (str, bytes, dict)) or not hasattr(known, "__len__"):
-            raise ValueError(f"known must be a list of lists of labels, got {type(known).__name__}")
+        known = _checks.listed("known", known, "a list of lists of labels")
         if len(known) != len(lengths):
             raise ValueError(f"known has {len(known)} sentences where there are {len(lengths)}")
         flat: list[int] = []
         for i, (labels, length) in enumerate(zip(known, lengths.tolist(), strict=True)):
-            if isinstance(labels, (str, bytes, dict, set)) or not hasattr(labels, "__len__"):
-                raise ValueError(f"sentence {i}: known must be a list of labels, got {type(labels).__name__}")
+            labels = _checks.listed(f"sentence {i}: known", labels, "a list of labels")
             if len(labels) != length:
                 raise ValueError(f"sentence {i}: known has {len(labels)} entries for {length} tokens; use None to skip")
             for j, label in enumerate(labels):
                 try:
                     code = UNKNOWN if label is None else self.codes.get(label)
-                except TypeError:  # not hashable, or a tuple that holds something that is not
+                except Exception:  # not hashable, or a tuple that holds something that is not
                     code = None
                 if code is None:
                     raise ValueError(f"sentence {i}, token {j}: {quoted(label)} is not a label of this model")
@@ -194,7 +192,7 @@ class TaggerModel(Model):
         names, layout = [str(one) for one in self.labels], self.weight_layout
         for one in labels:
             if one not in names:
-                raise ValueError(f"no label {one!r}; there are {', '.join(names)}")
+                raise ValueError(f"no label {_checks.shown(one)}; there are {', '.join(names)}")
         k = layout.n_labels
         seen = np.array([not labels or name in labels for name in names], dtype=bool)
         tokens, pairs, rest = layout.split(self.weights)

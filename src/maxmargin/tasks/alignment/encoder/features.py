@@ -117,10 +117,12 @@ class LinkFeatures:
 
     def __post_init__(self) -> None:
         if isinstance(self.groups, str):
-            raise ValueError(f"groups must be a tuple of names, got the string {self.groups!r}")
+            raise ValueError(f"groups must be a tuple of names, got the string {_checks.shown(self.groups)}")
         for group in self.groups:
             if group not in GROUPS:
-                raise ValueError(f"there is no group {group!r} of features; use some of {', '.join(GROUPS)}")
+                raise ValueError(
+                    f"there is no group {_checks.shown(group)} of features; use some of {', '.join(GROUPS)}"
+                )
         if len(set(self.groups)) != len(self.groups):
             raise ValueError(f"groups names a group twice: {', '.join(self.groups)}")
         _checks.integer("n_lexical", self.n_lexical, least=0)
@@ -252,7 +254,7 @@ class WordFeatures:
 
     def __post_init__(self) -> None:
         if self.side not in ("source", "target"):
-            raise ValueError(f"side must be 'source' or 'target', got {self.side!r}")
+            raise ValueError(f"side must be 'source' or 'target', got {_checks.shown(self.side)}")
 
     @property
     def names(self) -> list[str]:

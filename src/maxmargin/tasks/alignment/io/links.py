@@ -14,7 +14,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import offsets_of
+from maxmargin import _checks, _memory
+from maxmargin.structures._arrays import array_of, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -25,11 +26,15 @@ def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
 
 def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
     """Links in the order given, with repetitions; ValueError unless they are pairs of integers >= 0."""
-    array = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs))  # type: ignore[arg-type]
+    wanted = "pairs (source position, target position) of integers"
+    given: Any = list(pairs) if isinstance(pairs, (set, frozenset, dict)) else pairs
+    if not isinstance(given, (np.ndarray, list)):
+        given = _checks.listed("links", given, wanted, sized=False)
+    array = array_of(given, "links", "iu", wanted)
     if not array.size:
         return np.zeros((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ValueError("links must be pairs (source position, target position) of integers")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"links must be {wanted}, got shape {array.shape}")
     positions = array.astype(np.int64)
     if (positions < 0).any():
         raise ValueError("links must be positions from 0; one is negative, or too large")
@@ -73,17 +78,13 @@ def pack(links: Sequence[IntArray | Prediction], called: str = "sentence") -> tu
     arrays = [one.links if isinstance(one, Prediction) else one for one in links]
     if not arrays:
         return np.zeros(1, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
-    try:
-        flat = np.ascontiguousarray(np.concatenate(arrays))  # of Fortran order if all the arrays are
-        good = flat.ndim == 2 and flat.shape[1] == 2 and flat.dtype == np.int64
-    except (TypeError, ValueError):
-        good = False
-    if not good:  # find the wrong one
-        for number, one in enumerate(arrays):
-            if not isinstance(one, np.ndarray) or one.ndim != 2 or one.shape[1] != 2 or one.dtype != np.int64:
-                raise ValueError(
-                    f"{called} {number + 1}: links must be an int64 array of shape (k, 2); make it with as_links(pairs)"
-                )
+    for number, one in enumerate(arrays):
+        if type(one) is not np.ndarray or one.ndim != 2 or one.shape[1] != 2 or one.dtype != np.int64:
+            raise ValueError(
+                f"{called} {number + 1}: links must be an int64 array of shape (k, 2); make it with as_links(pairs)"
+            )
+    _memory.require(16.0 * sum(len(one) for one in arrays), "all links", "give fewer pairs at a time")
+    flat = np.ascontiguousarray(np.concatenate(arrays))  # of Fortran order if all the arrays are
     start = offsets_of([len(one) for one in arrays])
     if len(flat) and int(flat.min()) < 0:
         at = int(np.argmax((flat < 0).any(axis=1)))

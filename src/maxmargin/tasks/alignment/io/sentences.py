@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks, _memory
 from maxmargin._callers import callers_level
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
@@ -51,7 +52,8 @@ def as_pairs(X: Iterable[Any], called: str = "sentence pair") -> list[SentencePa
     Here and below, errors call a pair ``called`` and a number from 1.
     """
     found = []
-    for number, x in enumerate(X):
+    given = X if type(X) in (list, Bitext) else _checks.listed(f"{called}s", X, "a list of pairs", sized=False)
+    for number, x in enumerate(given):
         if isinstance(x, SentencePair):
             source, target, extra = x.source, x.target, x.extra
         else:
@@ -59,7 +61,7 @@ def as_pairs(X: Iterable[Any], called: str = "sentence pair") -> list[SentencePa
                 if isinstance(x, str | Set | Mapping):  # strings of two letters, and collections without order
                     raise TypeError
                 source, target = x
-            except (TypeError, ValueError):
+            except Exception:  # the caller's code, and what is no pair
                 raise ValueError(
                     f"{called} {number + 1} must be a SentencePair or two sentences, got {type(x).__name__}"
                 ) from None
@@ -67,6 +69,8 @@ def as_pairs(X: Iterable[Any], called: str = "sentence pair") -> list[SentencePa
         sides = []
         for words in (source, target):
             listed = words_of(words) if isinstance(words, str) else words
+            if not isinstance(listed, (list, tuple)) and isinstance(listed, Sequence):
+                _memory.require(8.0 * len(listed), f"{called} {number + 1}", "give a string or a list of strings")
             if not isinstance(listed, Sequence) or not all(map(_is_word, listed)):
                 raise ValueError(f"{called} {number + 1}: a sentence must be a string or a list of strings")
             sides.append(listed)
@@ -139,6 +143,7 @@ def _checked(extra: Any, pair: str, n_source: int, n_target: int) -> dict[str, P
 
 def as_references(y: Sequence[Any], n: int, called: str = "sentence pair") -> list[Reference]:
     """Convert the references of ``n`` pairs; plain links are all sure."""
+    y = _checks.listed("references", y, f"a list, one for each {called}")
     if len(y) != n:
         raise ValueError(f"there are {n} {called}s but {len(y)} references; give one for each")
     found = []
@@ -146,7 +151,7 @@ def as_references(y: Sequence[Any], n: int, called: str = "sentence pair") -> li
         try:
             links = one.links if isinstance(one, Prediction) else one
             found.append(one if isinstance(one, Reference) else Reference.of(links))
-        except (TypeError, ValueError):
+        except ValueError:
             raise ValueError(
                 f"{called} {number + 1}: a reference must be a Reference or (source, target) positions from 0"
             ) from None

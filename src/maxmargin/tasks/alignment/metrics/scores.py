@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, pack, sentence_of
 from maxmargin.tasks.common import resampling
@@ -107,6 +108,10 @@ def evaluate(references: Sequence[Reference], predictions: Sequence[IntArray | P
         references: sure and possible links of each sentence pair.
         predictions: links of each pair, shape ``(k, 2)``; confidences are ignored.
     """
+    references = _checks.listed("references", references, "a list of Reference, one per sentence pair")
+    predictions = _checks.listed("predictions", predictions, "a list of links, one array per sentence pair")
+    for number, reference in enumerate(references):
+        _checks.instance(f"sentence {number + 1}: the reference", reference, Reference, "a Reference")
     if len(references) != len(predictions):
         raise ValueError(
             f"{len(references)} sentence pairs have references and {len(predictions)} predictions; give one per pair"

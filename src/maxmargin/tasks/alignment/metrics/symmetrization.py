@@ -26,7 +26,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
@@ -61,8 +61,8 @@ def symmetrize(
         backward: those of the other direction, also as (source, target).
         method: one of :data:`METHODS`.
     """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    if not _checks.is_one_of(method, *METHODS):
+        raise ValueError(f"unknown method {_checks.shown(method)}; choose one of {', '.join(METHODS)}")
     if len(forward) != len(backward):
         raise ValueError(
             f"{len(forward)} sentence pairs forward and {len(backward)} backward; both need one entry per pair"

@@ -106,7 +106,7 @@ class TranslationModel:
     def posteriors(self, batch: BitextBatch, entries: IntArray, *, model: str = "hmm") -> Posteriors:
         """The posteriors of "model1" or "hmm" for a batch whose cells have these entries of the co-occurrences."""
         if model not in ("model1", "hmm"):
-            raise ValueError(f"model must be 'model1' or 'hmm', got {model!r}")
+            raise ValueError(f"model must be 'model1' or 'hmm', got {_checks.shown(model)}")
         probabilities = self.model1 if model == "model1" else self.hmm
         forth, back = (_NO_JUMPS, _NO_JUMPS) if model == "model1" else self.jumps
         cells = int(batch.grid_start[-1])

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
+from maxmargin._checks import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.data import checks
-from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures._arrays import array_of, offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
@@ -36,7 +38,7 @@ def as_lists(X: Any, groups: npt.ArrayLike | None = None) -> NBestLists:
             raise ValueError("groups are for tables with a row per hypothesis; these lists have their own")
         return X
     if groups is not None:
-        return _of_table(X, np.asarray(groups))
+        return _of_table(X, array_of(groups, "groups", "biufcOUSmM", "one entry per row"))
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         raise ValueError("a data frame needs groups, the list that each row belongs to: give groups=frame[name]")
     examples = checks.examples(X)
@@ -88,9 +90,9 @@ def _of_dictionaries(examples: list[Any]) -> NBestLists:
             for name, value in hypothesis.items():
                 if name == TEXT:
                     continue
-                if not isinstance(value, (Real, np.bool_)) or not _is_finite(value):
+                if not isinstance(value, (Real, np.bool_)) or not _is_finite(_checks.plain(value)):
                     raise ValueError(
-                        f"example {index}, hypothesis {row}: {name!r} must be a finite number, got {value!r:.60}"
+                        f"example {index}, hypothesis {row}: {shown(name)} must be a finite number, got {shown(value)}"
                     )
                 columns.append(number.setdefault(str(name), len(number)))
                 values.append(float(value))
@@ -119,7 +121,7 @@ def _of_table(X: Any, groups: npt.NDArray[Any]) -> NBestLists:
             X = X.drop(columns=TEXT)
         names = [str(name) for name in X.columns]
         if twice := [name for at, name in enumerate(names) if name in names[:at]]:
-            raise ValueError(f"two columns are called {twice[0]!r}; give each feature its own name")
+            raise ValueError(f"two columns are called {shown(twice[0])}; give each feature its own name")
         X = X.to_numpy()
     matrix = checks.rows([X], "features").matrix
     if groups.ndim != 1 or len(groups) != matrix.shape[0]:
@@ -133,7 +135,7 @@ def _of_table(X: Any, groups: npt.NDArray[Any]) -> NBestLists:
         if label is None or label != label:
             raise ValueError(f"row {row}: its group is {label}; give each row the group that it belongs to")
         if label in seen:
-            raise ValueError(f"row {row}: group {label!r} comes again after another one; sort the rows by group")
+            raise ValueError(f"row {row}: group {shown(label)} comes again after another one; sort the rows by group")
         seen.add(label)
     lists = _of_matrix(matrix, np.append(begins, len(groups)), texts, names)
     return replace(lists, ids=[str(label) for label in labels])

@@ -17,6 +17,7 @@ from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.segmentation.encoder.potentials import node_features
@@ -238,10 +239,8 @@ def graph_of(sites: Sites, probabilities: FloatArray) -> Graph:
 
 def label_array(labels: Any, index: int) -> IntArray:
     """An array of labels as integers; ValueError naming the example if it is not one."""
-    try:
-        given = np.asarray(labels)
-    except ValueError:
-        given = np.zeros(0, dtype=object)
-    if given.dtype.kind not in "iub" or not given.size:
-        raise ValueError(f"example {index}: labels must be an array of integers, one for each pixel or point")
+    wanted = "an array of integers, one for each pixel or point"
+    given = array_of(labels, f"example {index}: labels", "iub", wanted)
+    if not given.size:
+        raise ValueError(f"example {index}: labels must be {wanted}, got shape {given.shape}")
     return given.astype(np.int64)

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
+from maxmargin.structures._arrays import array_of
+
 Pixels = npt.NDArray[np.float32]
 Levels = tuple[float, float]
 """The values of black and white."""
@@ -36,7 +38,9 @@ def checked_image(image: Any) -> npt.NDArray[Any]:
     A last axis of one value, after two or three others, is dropped; one of four values is refused as color with alpha.
     A stack of images one or four pixels wide has to be padded for that reason.
     """
-    found = np.asarray(image)
+    found = array_of(
+        image, "an image", "uif", "numbers of shape (height, width), (height, width, 3) or a stack of these"
+    )
     if found.ndim in (3, 4) and found.shape[-1] == 4:
         raise ValueError(f"the image of shape {found.shape} has a fourth color; drop alpha: image[..., :3]")
     if found.ndim in (3, 4) and found.shape[-1] == 1:

@@ -141,7 +141,7 @@ class ImageExtractor(Extractor):
             if not _checks.number("levels", white) > _checks.number("levels", black):
                 raise ValueError(f"levels must be black and a larger white, got {black} and {white} of {kind}")
         if self.connectivity is not None and self.connectivity not in superpixels.ALL_CONNECTIVITIES:
-            raise ValueError(f"connectivity must be 4 or 8, in stacks 6 or 26, got {self.connectivity!r}")
+            raise ValueError(f"connectivity must be 4 or 8, in stacks 6 or 26, got {_checks.shown(self.connectivity)}")
 
     def fit(self, inputs: Sequence[Any]) -> Self:
         """A copy for such images: whether they are stacks, have color, and what their black and white are."""

@@ -45,11 +45,16 @@ class Scan:
     format: str = "text"
 
     def __post_init__(self) -> None:
-        if self.points.ndim != 2 or self.points.shape[1] != 3:
-            raise ValueError(f"points of shape {self.points.shape}; give (n, 3)")
+        points: Any = self.points
+        if not isinstance(points, np.ndarray) or points.ndim != 2 or points.shape[1] != 3:
+            got = f"shape {points.shape}" if isinstance(points, np.ndarray) else type(points).__name__
+            raise ValueError(f"points must be an array of shape (n, 3), got {got}")
+        if not isinstance(self.attributes, Mapping):
+            raise ValueError(f"attributes must map names to arrays, got {type(self.attributes).__name__}")
         for name, values in [*self.attributes.items(), *([] if self.labels is None else [(LABEL, self.labels)])]:
-            if values.shape != (len(self),):
-                raise ValueError(f"{name} has shape {values.shape}; give one value for each of {len(self)} points")
+            if not isinstance(values, np.ndarray) or values.shape != (len(self),):
+                got = f"shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+                raise ValueError(f"{name} must be an array of one value for each of {len(self)} points, got {got}")
 
     def __len__(self) -> int:
         return len(self.points)

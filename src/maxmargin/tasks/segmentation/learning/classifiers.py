@@ -73,7 +73,7 @@ def classifier_from_state(state: State) -> NodeClassifier:
     """The classifier of a model file, whatever its class."""
     kind = state["kind"]
     if not isinstance(kind, str) or kind not in _CLASSIFIERS:
-        raise ValueError(f"it has an unknown kind of classifier, {kind!r}; update maxmargin")
+        raise ValueError(f"it has an unknown kind of classifier, {_checks.shown(kind)}; update maxmargin")
     return _CLASSIFIERS[kind].from_state(state)
 
 

@@ -16,10 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Comparison, Interval
@@ -183,11 +186,23 @@ def evaluate(
         boundaries: whether to compare boundaries, which only images have.
         unit: ``pixel`` or ``point``.
     """
+    names = _checks.listed("names", names, "a list of names of the classes")
+    images = None if images is None else _checks.listed("images", images, "a list of names of the images")
+    if not all(isinstance(name, str) for name in (*names, *(images or ()))):
+        raise ValueError("names of classes and images must be strings")
+    _checks.flag("boundaries", boundaries)
+    for what, side in (("gold", gold), ("predicted", predicted)):
+        if not hasattr(side, "__iter__") or isinstance(side, str | bytes | dict):
+            raise ValueError(f"{what} must be arrays of classes, one per image, got {_checks.shown(side)}")
     k = len(names)
     counts: list[IntArray] = []
     found: list[FloatArray] = []
-    for at, (right, given) in enumerate(zip(gold, predicted, strict=True)):
-        name = images[at] if images is not None else str(at + 1)
+    for at, (right, given) in enumerate(zip_longest(gold, predicted)):
+        if right is None or given is None:
+            raise ValueError(f"gold or predicted ends after {at} images; give as many of both")
+        if images is not None and at >= len(images):
+            raise ValueError(f"{len(images)} names for more images; give a name for each")
+        name = f"{images[at]:.200}" if images is not None else str(at + 1)
         right, given = _checked(right, k, f"{name}, gold"), _checked(given, k, f"{name}, predicted")
         if right.shape != given.shape:
             raise ValueError(f"{name}: {right.shape} gold labels and {given.shape} predicted ones; give equal shapes")
@@ -225,9 +240,7 @@ def count_labels(gold: IntArray, predicted: IntArray, n_classes: int) -> IntArra
 
 
 def _checked(labels: IntArray, n_classes: int, where: str) -> IntArray:
-    labels = np.asarray(labels)
-    if labels.dtype.kind not in "ui":
-        raise ValueError(f"{where}: labels of type {labels.dtype}; give integers")
+    labels = array_of(labels, f"{where}: labels", "ui", "integers")
     low, high = int(labels.min(initial=0)), int(labels.max(initial=0))
     if low < -1 or high >= n_classes:
         raise ValueError(f"{where}: labels from {low} to {high}; give -1 to {n_classes - 1}")

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin._checks import shown
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.segmentation.scans.context import neighborhood_context
 from maxmargin.tasks.segmentation.scans.grids import SHAPE_NAMES, Grid
@@ -85,7 +86,7 @@ class ScanExtractor(Extractor):
             _checks.positive(name, getattr(self, name))
         if isinstance(self.attributes, str):
             raise ValueError(
-                f"attributes must be a list of names, got {self.attributes!r}; write [{self.attributes!r}]"
+                f"attributes must be a list of names, got {shown(self.attributes)}; write [{shown(self.attributes)}]"
             )
         _checks.number("gap", self.gap, least=0)
         _checks.integer("neighbors", self.neighbors, least=0)
@@ -218,7 +219,7 @@ class ScanExtractor(Extractor):
         settings = {name: value for name, value in state.items() if not name.startswith("spin_") or name in known}
         if set(settings) != known or len(arrays) not in (0, 3):
             odd = sorted(set(settings) ^ known) or ["components of spin images"]
-            raise ValueError(f"not the state of a scan extractor: {odd[0]!r} is missing or unknown")
+            raise ValueError(f"not the state of a scan extractor: {shown(odd[0])} is missing or unknown")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
         }
@@ -236,9 +237,9 @@ def _lengths(name: str, values: Any) -> tuple[float, ...]:
     try:
         found = tuple(_checks.positive(name, value) for value in values)
     except TypeError:
-        raise ValueError(f"{name} must be a sequence of numbers > 0, got {values!r}") from None
+        raise ValueError(f"{name} must be a sequence of numbers > 0, got {shown(values)}") from None
     if any(second <= first for first, second in pairwise(found)):
-        raise ValueError(f"{name} must rise, got {values!r}")
+        raise ValueError(f"{name} must rise, got {shown(values)}")
     return found
 
 
@@ -249,7 +250,7 @@ def _check_attributes(names: Any, widths: Any) -> None:
         good &= isinstance(widths, tuple) and all(type(width) is int and width >= 0 for width in widths)
         good &= isinstance(names, tuple) and len(names) == len(widths)
     if not (unset or good):
-        raise ValueError(f"not the state of a scan extractor: attributes {names!r} with widths {widths!r}")
+        raise ValueError(f"not the state of a scan extractor: attributes {shown(names)} with widths {shown(widths)}")
 
 
 def _components(arrays: list[Any]) -> Components:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._checks import shown
 from maxmargin._messages import quoted
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
@@ -74,7 +75,7 @@ def _given(given: Any, labels: tuple[Hashable, ...]) -> TransitionConstraints | 
     if given in ("bio", "iobes"):
         return TransitionConstraints.bio(names) if given == "bio" else TransitionConstraints.iobes(names)
     raise ValueError(
-        f"constraints must be None, a TransitionConstraints or one of {', '.join(map(repr, NAMED))}, got {given!r}"
+        f"constraints must be None, a TransitionConstraints or one of {', '.join(map(repr, NAMED))}, got {shown(given)}"
     )
 
 
@@ -153,7 +154,7 @@ def check_gold(
     sentence = int(np.searchsorted(data.rows.offsets, token, side="right")) - 1
     place = token - int(data.rows.offsets[sentence])
     where = X.where(token) if isinstance(X, (TokenTable, AttributeText)) else f"sentence {sentence}, token {place}"
-    before = f"after {labels[data.codes[token - 1]]!r} " if place else ""
+    before = f"after {shown(labels[data.codes[token - 1]])} " if place else ""
     raise ValueError(
         f"{where}: the label {quoted(labels[data.codes[token]])} {before}violates the constraints of {owner}; "
         f"correct the data, or {remedy}"
@@ -164,5 +165,5 @@ def _pairs(forbidden: Any) -> list[Any]:
     pairs = list(forbidden) if hasattr(forbidden, "__iter__") else [forbidden]
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError(f"forbidden must be a list of pairs of labels, got {pair!r}")
+            raise ValueError(f"forbidden must be a list of pairs of labels, got {shown(pair)}")
     return pairs

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._checks import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import State
 from maxmargin.encoders.data import checks
@@ -194,7 +195,7 @@ class TemplateExtractor(_NamedExtractor):
             if name not in table.columns:
                 where = f"{table.source}: " if table.source else ""
                 raise ValueError(
-                    f"{where}no column {name!r}, which the template uses; there are {', '.join(table.columns)}"
+                    f"{where}no column {shown(name)}, which the template uses; there are {', '.join(table.columns)}"
                 )
         return table
 
@@ -371,10 +372,13 @@ class MatrixExtractor(Extractor):
 def first_token(sentences: Sequence[Any]) -> Any:
     """Return the first token; None if there is none."""
     for index, sentence in enumerate(sentences):
-        if not hasattr(sentence, "__iter__"):
-            raise ValueError(f"sentence {index}: expected a list of tokens or a matrix, got {type(sentence).__name__}")
-        for token in sentence:
-            return token
+        try:
+            for token in sentence:
+                return token
+        except Exception:  # the caller's code, and what has no items
+            raise ValueError(
+                f"sentence {index}: expected a list of tokens or a matrix, got {type(sentence).__name__}"
+            ) from None
     return None
 
 

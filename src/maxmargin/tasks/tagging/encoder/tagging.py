@@ -78,9 +78,11 @@ class TaggingEncoder(Encoder):
             raise ValueError("give a preset or a template, not both")
         _checks.one_of("support", self.support, SUPPORTS)
         if self.template is not None and not isinstance(self.template, (str, Template)):
-            raise ValueError(f"template must be the text of a template or a Template, got {self.template!r}")
+            raise ValueError(
+                f"template must be the text of a template or a Template, got {_checks.shown(self.template)}"
+            )
         if self.columns is not None and not hasattr(self.columns, "__iter__"):
-            raise ValueError(f"columns must be names of columns, got {self.columns!r}")
+            raise ValueError(f"columns must be names of columns, got {_checks.shown(self.columns)}")
         if self.min_count is not None:
             _checks.integer("min_count", self.min_count, least=1)
         if self.classes is not None:
@@ -131,7 +133,9 @@ class TaggingEncoder(Encoder):
         if not self.fitted and self.classes is not None:
             for label in self.classes:
                 if label in (None, self.unknown):
-                    raise ValueError(f"classes holds {label!r}, which stands for an unknown label; leave it out")
+                    raise ValueError(
+                        f"classes holds {_checks.shown(label)}, which stands for an unknown label; leave it out"
+                    )
         labels = given.vocabulary() if self.classes is None else self.classes
         codes = given.codes(labels)
         if not (codes >= 0).any():
@@ -237,7 +241,7 @@ class TaggingEncoder(Encoder):
         if self.template is not None:
             if "\n" not in self.template and not self.template.startswith(("U", "B", "#", "!")):
                 raise ValueError(
-                    f"template must be the text of a template, got {self.template!r}; read a file with "
+                    f"template must be the text of a template, got {_checks.shown(self.template)}; read a file with "
                     "template=Path(...).read_text()"
                 )
             return Template.parse(self.template, columns)
@@ -290,7 +294,9 @@ class TaggingEncoder(Encoder):
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
         if state["input"] not in EXTRACTORS:
-            raise ValueError(f"it takes inputs of kind {state['input']!r}, which this version does not know")
+            raise ValueError(
+                f"it takes inputs of kind {_checks.shown(state['input'])}, which this version does not know"
+            )
         if not isinstance(state["labels"], list) or not isinstance(state["constraints"], bool):
             raise ValueError("its labels or constraints are damaged")
         labels = distinct([label_from_json(label) for label in state["labels"]])

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
+from maxmargin._checks import shown
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
@@ -108,14 +110,14 @@ class TokenTable(_InSentences):
         cells: list[str] = []
         lengths: list[int] = []
         for i, sentence in enumerate(sentences):
-            if isinstance(sentence, (str, bytes)) or not hasattr(sentence, "__iter__"):
-                raise ValueError(f"sentence {i}: expected a list of tokens, got {type(sentence).__name__}")
+            if type(sentence) is not list:
+                sentence = _checks.listed(f"sentence {i}", sentence, "a list of tokens", sized=False)
             count = 0
             for j, token in enumerate(sentence):
                 row = (token,) if isinstance(token, str) else tuple(token) if isinstance(token, (list, tuple)) else ()
                 if not row or not all(isinstance(cell, str) for cell in row):
                     raise ValueError(
-                        f"sentence {i}, token {j}: expected a string or a tuple of strings, got {token!r:.60}; tokens "
+                        f"sentence {i}, token {j}: expected a string or a tuple of strings, got {shown(token)}; tokens "
                         "of text cannot be mixed with numbers or feature dictionaries"
                     )
                 width = len(row) if width is None else width

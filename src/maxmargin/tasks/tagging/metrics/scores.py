@@ -21,7 +21,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from maxmargin.encoders.data.labels import Labels
+from maxmargin import _checks
+from maxmargin.encoders.data.labels import Labels, plain
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Comparison, Interval
@@ -174,7 +175,7 @@ class TagScores:
         if measure == "f1":
             gold, predicted, correct = _need_chunks(self.chunks_of_sentences).T
             return np.stack([gold + predicted, 2 * correct], axis=1)
-        raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
+        raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {_checks.shown(measure)}")
 
     @property
     def measure(self) -> Measure:
@@ -236,7 +237,8 @@ def evaluate(
     sides = _parsed(gold, "gold"), _parsed(predicted, "predicted")
     if len(sides[0]) != len(sides[1]):
         raise ValueError(
-            f"{len(gold)} sentences have gold labels and {len(predicted)} predicted ones; give both for each sentence"
+            f"{len(sides[0])} sentences have gold labels and {len(sides[1])} predicted ones; give both for each "
+            "sentence"
         )
     lengths = [np.diff(side.offsets) for side in sides]
     if (different := np.flatnonzero(lengths[0] != lengths[1])).size:
@@ -247,15 +249,20 @@ def evaluate(
     labels = sorted(found, key=str) if all(isinstance(label, str) for label in found) else list(found)
     place = {label: at for at, label in enumerate(labels)}
     codes = [side.codes(place).flat for side in sides]
-    return _scores(codes[0], codes[1], sides[0].offsets, labels, chunks, None if known is None else set(known))
+    return _scores(codes[0], codes[1], sides[0].offsets, labels, chunks, None if known is None else _known(known))
+
+
+def _known(labels: Any) -> set[Hashable]:
+    given = sorted(labels, key=str) if isinstance(labels, (set, frozenset)) else labels
+    listed = _checks.listed("known", given, "a list of labels", sized=False)
+    return {plain(label, "known") for label in listed}
 
 
 def _parsed(side: Any, name: str) -> Labels:
     """Return the labels of all sentences, checked."""
-    if not hasattr(side, "__len__"):
-        raise ValueError(f"{name} is a {type(side).__name__}; give a list with a list of labels per sentence")
+    given = _checks.listed(name, side, "a list with a list of labels per sentence")
     try:
-        return Labels.parse(side)
+        return Labels.parse(given)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
@@ -366,6 +373,7 @@ def interval_of(
         resamples: number of resampled corpora.
         seed: random seed.
     """
+    _checks.instance("scores", scores, TagScores, "scores of evaluate")
     counts = scores.counts(measure or scores.measure)
     return resampling.interval(counts, _quotient, level=level, resamples=resamples, seed=seed)
 
@@ -383,6 +391,8 @@ def compare_scores(
 
     Arguments as for :func:`interval_of`.
     """
+    _checks.instance("first", first, TagScores, "scores of evaluate")
+    _checks.instance("second", second, TagScores, "scores of evaluate")
     measure = measure or first.measure
     if first.sentences == second.sentences and (first.of_sentences[:, 0] != second.of_sentences[:, 0]).any():
         at = int(np.flatnonzero(first.of_sentences[:, 0] != second.of_sentences[:, 0])[0])

@@ -1,0 +1,40 @@
+"""Odd arguments of the public API are accepted or refused in words: a short run of ``benchmarks/fuzz/calls.py``."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+if not Path("/proc/self/clear_refs").exists():
+    pytest.skip("the harness reads a process's memory from /proc", allow_module_level=True)
+pytest.importorskip("skimage", reason="segmentation needs the images extra")
+pytest.importorskip("matplotlib", reason="plots need the plot extra")
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "fuzz"))
+
+import calls
+import harness
+
+INPUTS = {"alignment": 10, "reranking": 20, "segmentation": 20, "fit": 30, "whole": 20}
+"""Of targets that train models; of others there are more."""
+
+
+@pytest.fixture(scope="module")
+def targets():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # models of short runs, of which nobody expects a closed gap
+        return {target.name: target for target in calls.targets()}
+
+
+def test_every_target_is_run(targets):
+    assert set(targets) == set(calls.NAMES)
+
+
+@pytest.mark.parametrize("name", calls.NAMES)
+def test_odd_arguments_are_accepted_or_refused_in_words(targets, name):
+    for number in range(INPUTS.get(name, 60)):
+        outcome, detail = harness.outcome_of(targets[name], 1, number)
+        assert outcome in ("accepted", "refused"), f"{name}, input {number}: {outcome}\n{detail}"
