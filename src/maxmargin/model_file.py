@@ -21,13 +21,14 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from maxmargin._files import replacing
 
 MAGIC = b"\x89MMODEL\n"
 VERSION = 2
@@ -77,29 +78,15 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
     body = [text, bytes(_padding(_START + len(text))), *chunks]
     try:
-        _replace(Path(path), [prefix, _digest(prefix, *body), *body])
+        with replacing(path) as file:
+            file.writelines([prefix, _digest(prefix, *body), *body])
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         if error.errno is None:
             raise
         # The user's path, not that of the temporary file; OSError picks the subclass by the number.
         raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-def _replace(target: Path, chunks: list[bytes | memoryview]) -> None:
-    """Write a new file beside the target under an unpredictable name, then rename it to the target."""
-    temporary = target.parent / f".{secrets.token_hex(16)}.part"
-    # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

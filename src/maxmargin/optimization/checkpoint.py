@@ -24,12 +24,12 @@ import numpy as np
 
 from maxmargin import _checks, model_file
 from maxmargin._callers import callers_level
+from maxmargin._interrupts import defer_interrupts
 from maxmargin._version import __version__
 from maxmargin.optimization.base import Counters, Solver, StateDict, weight_sized
 from maxmargin.optimization.callbacks import Callback, Record
 from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import Certificate, Responses
-from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.problem import Problem
 
 _START_OVER = "remove it to start over"
@@ -168,8 +168,7 @@ class FileCheckpointer(Checkpointer):
     def finish(self, carry: Carry) -> None:
         """Save the run where it ends; Ctrl-C leaves the file that is there."""
         if self._between_steps:
-            with contextlib.suppress(KeyboardInterrupt):
-                self._save(carry)
+            self._save(carry)
 
     def _capture(self, carry: Carry) -> Callable[[], tuple[dict[str, Any], dict[str, Any]]]:
         """The run as it stands, as header and arrays of a file.
