@@ -237,6 +237,7 @@ def tried(command: Command, inputs: Path, signals: list[int], moments: int, rng:
             slowest = max(slowest, found["waited"])
             if found["faults"]:
                 bad.append({"signal": name, **found})
+                print(json.dumps(bad[-1]), file=sys.stderr, flush=True)
     faults = Counter(fault for one in bad for fault in one["faults"])
     return {
         "command": command.line,

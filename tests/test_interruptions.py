@@ -235,21 +235,30 @@ def process(code: str, *arguments: str, **settings: Any) -> subprocess.Completed
 
 
 @pytest.mark.parametrize("number", [*ENDING, signal.SIGHUP], ids=lambda number: number.name)
-@pytest.mark.parametrize("error", ["pass", "raise ImportError('numpy could not be imported')"])
-def test_a_signal_while_modules_are_imported(number, error):
-    """Also if the import turns the interrupt into an error of its own."""
+@pytest.mark.parametrize("place", ["import", "error", "typer", "string"])
+def test_a_signal_while_modules_are_imported_or_options_read(place, number):
+    """Also where the interrupt becomes an error of the import, is taken by typer, or comes in code from a string."""
     code = f"""
-import builtins, os
+import builtins, os, typer.core
+def interrupt():
+    os.kill(os.getpid(), {int(number)})
+    sum(range(10))
 real = builtins.__import__
 def load(name, *given, **more):
     if name == "maxmargin.cli":
+        if {place == "string"}:
+            exec("interrupt()", globals())
         try:
-            os.kill(os.getpid(), {int(number)})
-            sum(range(10))
+            interrupt()
         except KeyboardInterrupt:
-            {error if error != "pass" else "raise"}
+            if {place == "error"}:
+                raise ImportError("numpy could not be imported")
+            raise
     return real(name, *given, **more)
-builtins.__import__ = load
+if {place == "typer"}:
+    typer.core.TyperGroup.make_context = lambda *given, **more: interrupt()
+else:
+    builtins.__import__ = load
 """
     done = process(code, "version")
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "interrupted\n")
