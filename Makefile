@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 KERNELS := $(shell find cpp -name '*.[ch]pp')
 SOURCES := pyproject.toml CMakeLists.txt $(KERNELS)
 
-.PHONY: demo test build check pytest fuzz stubs sanitize clean
+.PHONY: demo test build check pytest fuzz stubs sanitize sanitize-threads clang sdist-check clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -49,19 +49,46 @@ $(VENV)/.test-tools: $(VENV)/.built
 stubs: $(VENV)/.built
 	$(BIN)/python cpp/stubs.py
 
-# The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a build tree and a folder of their own. Without
-# -S the import hook of the editable install would come first and the tests would run the plain build; --capture=sys
-# lets the report of a sanitizer through.
-SANITIZED := build/sanitize/site
-SANITIZE_RUN = PYTHONPATH=$(SANITIZED):$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))") \
-	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" $(BIN)/python -S
-sanitize: $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target $(SANITIZED) \
-		-C cmake.define.MAXMARGIN_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C install.strip=false \
-		-C build-dir=build/sanitize/cmake .
-	$(SANITIZE_RUN) -c "from maxmargin.tasks import _kernels; assert '/$(SANITIZED)/' in _kernels.__file__, _kernels.__file__"
-	$(SANITIZE_RUN) -m pytest --capture=sys tests/kernels
+# Other builds of the kernels, each in a build tree and a folder of its own, without warnings, and the tests that are run
+# with it. Without -S the import hook of the editable install would come first and the tests would run the plain build;
+# --capture=sys lets the report of a sanitizer through.
+FLAVORS := sanitize sanitize-threads clang
+SITE = build/$@/site
+RUN = PYTHONPATH=$(SITE):$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))") $(SETTINGS) \
+	$(BIN)/python -S
+$(FLAVORS): $(VENV)/.test-tools
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --upgrade --target $(SITE) \
+		-C cmake.define.MAXMARGIN_WERROR=ON $(BUILD) -C build-dir=build/$@/cmake .
+	$(RUN) -c "from maxmargin.tasks import _kernels; assert '/$(SITE)/' in _kernels.__file__, _kernels.__file__"
+	$(RUN) -m pytest --capture=sys -o timeout=3600 $(TESTS)
+
+# AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: BUILD = -C cmake.define.MAXMARGIN_SANITIZE=address,undefined $(DEBUG)
+sanitize: SETTINGS = ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)"
+sanitize: TESTS = tests/kernels $(wildcard tests/fuzz/test_kernels.py)
+DEBUG := -C cmake.define.CMAKE_CXX_COMPILER=g++ -C cmake.build-type=RelWithDebInfo -C install.strip=false
+
+# ThreadSanitizer, which needs addresses where it expects them: setarch turns their randomization off, where it may.
+sanitize-threads: BUILD = -C cmake.define.MAXMARGIN_SANITIZE=thread $(DEBUG)
+sanitize-threads: SETTINGS = TSAN_OPTIONS="halt_on_error=1 suppressions=cpp/tsan.supp" \
+	$$(setarch -R true 2>/dev/null && echo setarch -R) env LD_PRELOAD="$$(g++ -print-file-name=libtsan.so)"
+sanitize-threads: TESTS = tests/kernels --threads 4
+
+clang: BUILD = -C cmake.define.CMAKE_CXX_COMPILER=clang++
+clang: TESTS = tests/kernels
+
+# The source distribution, installed in an environment of its own, as users without a wheel do.
+SDIST := build/sdist
+sdist-check: $(VENV)/.created
+	rm -rf $(SDIST)
+	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(SDIST)')"
+	$(PYTHON) -m venv $(SDIST)/venv
+	$(SDIST)/venv/bin/python -m pip install --quiet $(SDIST)/*.tar.gz
+	cd $(SDIST) && venv/bin/maxmargin version && venv/bin/python -c "import numpy as np, maxmargin as mm; \
+		X = [np.eye(2)[[0, 1, 1]], np.eye(2)[[1, 0]]]; y = [['a', 'b', 'b'], ['b', 'a']]; \
+		model = mm.ChainSVM().fit(X, y); model.save('model'); print(model.solution_.status); \
+		assert [list(one) for one in mm.load('model').predict(X)] == y"
 
 clean:
 	rm -rf $(VENV) build

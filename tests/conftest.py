@@ -5,8 +5,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+import maxmargin
+
 settings.register_profile("maxmargin", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("maxmargin")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--threads", type=int, help="threads of kernels in tests that do not set a number (default: 1)")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernel_threads(request: pytest.FixtureRequest):
+    with maxmargin.threads(request.config.getoption("threads")):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,10 @@ from problems import STRUCTURES, make
 
 import maxmargin as mm
 from maxmargin import model_file
+from maxmargin._interrupts import defer_interrupts
 from maxmargin.losses import Hamming
 from maxmargin.optimization import loop
 from maxmargin.optimization.callbacks import Record
-from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.problem import Problem
 from maxmargin.solvers import (
     AveragedPerceptron,
@@ -708,7 +708,7 @@ def test_a_disk_that_is_full_later(tmp_path, monkeypatch):
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(model_file, "_replace", full)
+    monkeypatch.setattr(model_file, "replacing", full)
     with pytest.warns(RuntimeWarning, match="run: the checkpoint could not be written: No space left on device; train"):
         solution = run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9)
     assert figures(solution) == figures(run(problem, BlockFrankWolfe()))

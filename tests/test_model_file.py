@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import io
 import json
@@ -141,7 +142,7 @@ def test_a_failing_save_leaves_the_old_file(step, error, saved, tmp_path, monkey
     def fail(*args):
         raise error
 
-    monkeypatch.setattr(os, step, fail)
+    monkeypatch.setattr(builtins if step == "open" else os, step, fail)
     with pytest.raises(type(error), match=str(error)):
         saved["matching"][1].save(tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == b"old"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from maxmargin._interrupts import exit_code
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,6 +19,15 @@ def fail(message: str) -> NoReturn:
 
     print(f"error: {printable(message)}", file=sys.stderr)
     raise typer.Exit(code=2)
+
+
+def interrupted(left: str = "") -> NoReturn:
+    """Print ``interrupted; what is left`` and end the command with the exit code of the signal that ends it."""
+    import typer
+
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print(f"interrupted{'; ' if left else ''}{printable(left)}", file=sys.stderr)
+    raise typer.Exit(code=exit_code()) from None
 
 
 def printable(value: object) -> str:

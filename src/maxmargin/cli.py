@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -10,12 +11,38 @@ import typer
 from typer.core import TyperGroup
 
 import maxmargin
-from maxmargin._terminal import fail, report
+from maxmargin._interrupts import drop_output, received
+from maxmargin._terminal import fail, interrupted, report
 
 if TYPE_CHECKING:
     from maxmargin.structures.base import IntArray, Structure
 
-app = typer.Typer(help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
+_CLOSED_PIPE = 141
+"""The exit code where the reader of standard output has gone, as of programs that SIGPIPE ends."""
+
+
+class _Commands(TyperGroup):
+    """Ends a command in one line if it is interrupted, and silently if the reader of its output has gone."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+            return done
+        except BrokenPipeError:  # as after ``| head``
+            drop_output()
+            raise typer.Exit(code=_CLOSED_PIPE) from None
+        except KeyboardInterrupt:
+            interrupted()
+        except typer.Exit:
+            raise
+        except Exception:  # what an import raises that was interrupted
+            if received() is None:
+                raise
+            interrupted()
+
+
+app = typer.Typer(cls=_Commands, help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
 
 
 def _add_task(name: str, module: str, help: str) -> None:

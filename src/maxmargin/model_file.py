@@ -21,8 +21,6 @@ import hashlib
 import json
 import math
 import os
-import secrets
-import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._files import replacing
 from maxmargin._messages import FileContentError
 
 MAGIC = b"\x89MMODEL\n"
@@ -88,49 +87,15 @@ def write(
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
     body = [text, bytes(_padding(_START + len(text))), *chunks]
     try:
-        _replace(Path(path), [prefix, _digest(prefix, *body), *body], previous)
+        with replacing(path, previous) as file:
+            file.writelines([prefix, _digest(prefix, *body), *body])
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         if error.errno is None:
             raise
         # The user's path, not that of the temporary file; OSError picks the subclass by the number.
         raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-def _replace(target: Path, chunks: list[bytes | memoryview], previous: Path | None = None) -> None:
-    """Write a new file beside the target under an unpredictable name, then rename it to the target.
-
-    At every moment there is a whole file under the target's name, also while the old one gets its second name.
-    """
-    temporary = target.parent / f".{secrets.token_hex(16)}.part"
-    # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        if previous is not None:
-            _keep(target, previous)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _keep(target: Path, previous: Path) -> None:
-    """Give a file a second name, in place of another file that has it; where files have one name only, a copy."""
-    second = target.parent / f".{secrets.token_hex(16)}.part"
-    try:
-        try:
-            os.link(target, second)
-        except FileNotFoundError:  # nothing to keep
-            return
-        except (OSError, NotImplementedError, AttributeError):
-            shutil.copyfile(target, second)
-        os.replace(second, previous)
-    finally:
-        second.unlink(missing_ok=True)
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -26,6 +26,7 @@ import numpy as np
 
 from maxmargin import _checks, model_file
 from maxmargin._callers import callers_level
+from maxmargin._interrupts import defer_interrupts
 from maxmargin._messages import FileContentError, shortened
 from maxmargin._version import __version__
 from maxmargin.optimization import restored
@@ -33,7 +34,6 @@ from maxmargin.optimization.base import Solver, StateDict
 from maxmargin.optimization.callbacks import Callback, Validation
 from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import CertificateError
-from maxmargin.optimization.interrupts import defer_interrupts
 from maxmargin.optimization.restored import BOUNDS, FIELDS
 from maxmargin.optimization.saved import require, vector
 from maxmargin.problem import Problem
@@ -220,8 +220,7 @@ class FileCheckpointer(Checkpointer):
     def finish(self, carry: Carry) -> None:
         """Save the run where it ends; Ctrl-C leaves the file that is there."""
         if self._between_steps:
-            with contextlib.suppress(KeyboardInterrupt):
-                self._save(carry)
+            self._save(carry)
 
     def contradicted(self, error: CertificateError) -> Exception:
         """In a run that was resumed the numbers of the file may be wrong, not those of the structure."""

@@ -114,7 +114,8 @@ class _Loop:
                 self._certify()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-            self.checkpointer.finish(carry)
+            with contextlib.suppress(KeyboardInterrupt):
+                self.checkpointer.finish(carry)
             if carry.best.weights is None and carry.state is not None:
                 with contextlib.suppress(KeyboardInterrupt, NonFiniteError, InexactError):
                     self._certify()
@@ -127,7 +128,8 @@ class _Loop:
         except CertificateError as error:
             raise self.checkpointer.contradicted(error) from None
         except Exception:  # raised by a callback
-            self.checkpointer.finish(carry)
+            with contextlib.suppress(KeyboardInterrupt):
+                self.checkpointer.finish(carry)
             raise
         finally:
             for callback in self.callbacks:
@@ -199,9 +201,13 @@ class _Loop:
             )
         weights, certificate = np.array(carry.best.weights), carry.best.certificate
         if status in _WHOLE and solver.minimizes and region.sparse:
-            with contextlib.suppress(KeyboardInterrupt, InexactError):  # the run is over, and its weights are good
-                tol = 0.0 if solver.direct else self.rules.stop.tol
+            tol = 0.0 if solver.direct else self.rules.stop.tol
+            try:
                 weights, certificate = sparsify(carry.run, weights, certificate, tol)
+            except InexactError:
+                pass
+            except KeyboardInterrupt:  # the weights are good, but what comes after this run is not wanted
+                status = Status.INTERRUPTED
         return Solution(
             weights=weights,
             certificate=certificate,

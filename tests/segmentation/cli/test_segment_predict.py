@@ -365,7 +365,7 @@ def test_ctrl_c_says_what_was_written(drawn, tmp_path, monkeypatch):
     images = str(drawn.folder / "two" / "test" / "images")
     answer = runner.invoke(app, ["segment", "predict", drawn.models.two, images, "--out", str(tmp_path), "--jobs", "1"])
     assert answer.exit_code == 130
-    assert answer.stderr == f"interrupted; 1 file written to {tmp_path}\n"
+    assert answer.stderr == f"interrupted; {tmp_path / 'leaf6.png'} was written\n"
     assert os.listdir(tmp_path) == ["leaf6.png"]
 
 

@@ -61,6 +61,11 @@ MM_INLINE bool outside(Index j, std::int64_t d) {  // a negative index becomes a
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(j)) >= static_cast<std::uint64_t>(d);
 }
 
+template <class... Index>
+MM_INLINE bool any_outside(std::int64_t d, Index... j) {  // one branch for all
+    return (static_cast<int>(outside(j, d)) | ...);
+}
+
 // One vector of outputs per row: four sums in flight.
 template <class Vec, class Index, class To>
 MM_INLINE bool sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::int64_t end,
@@ -76,7 +81,7 @@ MM_INLINE bool sparse_rows_narrow(Compressed<Index> x, std::int64_t begin, std::
             prefetch(x.columns + q, kAhead);
             prefetch(x.values + q, kAhead / 2);
             const Index j0 = x.columns[q], j1 = x.columns[q + 1], j2 = x.columns[q + 2], j3 = x.columns[q + 3];
-            if (outside(j0, d) | outside(j1, d) | outside(j2, d) | outside(j3, d)) return false;
+            if (any_outside(d, j0, j1, j2, j3)) return false;
             a0 += load<Vec>(shifted + j0 * k) * x.values[q];
             a1 += load<Vec>(shifted + j1 * k) * x.values[q + 1];
             a2 += load<Vec>(shifted + j2 * k) * x.values[q + 2];

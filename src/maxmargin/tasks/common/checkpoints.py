@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from maxmargin._files import remove_leftovers
 from maxmargin._terminal import printable
 
 
@@ -13,6 +15,7 @@ class Checkpoints:
     """The checkpoints of a training run, in files beside the model."""
 
     def __init__(self, out: Path) -> None:
+        self.out = out
         self.path = out.with_name(f"{out.name}.checkpoint")
         self._own = re.compile(re.escape(self.path.name) + r"(-[0-9]+){0,2}")
 
@@ -22,8 +25,13 @@ class Checkpoints:
         return sorted(there, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def begin(self, resume: bool) -> None:
-        """Print where training starts from; without ``resume``, old checkpoints are removed."""
+        """Print where training starts from; without ``resume``, old checkpoints are removed.
+
+        What runs that were killed left of a file in the middle of writing it is removed anyway.
+        """
         there = self.found()
+        for path in (self.out, self.path, *there):
+            remove_leftovers(path)
         if resume:
             what = f"resumes from {there[-1]}" if there else f"starts from the beginning: there is no {self.path}"
             print(f"note: training {printable(what)}", file=sys.stderr)
@@ -40,8 +48,10 @@ class Checkpoints:
             if self._own.fullmatch(path.name.removesuffix(PREVIOUS)):
                 path.unlink(missing_ok=True)
 
-    def summary(self) -> str:
-        """Return what an interruption leaves behind: what training can be resumed from."""
+    def summary(self, written: Sequence[Path] = ()) -> str:
+        """Return what an interruption leaves behind: the model if it is among the written files, or checkpoints."""
+        if self.out in written:
+            return f"{self.out} was written"
         there = self.found()
         if not there:
             return "nothing was written, and no checkpoint was saved yet"

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
 from typer.core import TyperCommand
 
-from maxmargin._terminal import fail, printable
+from maxmargin._files import recorded
+from maxmargin._terminal import fail, interrupted, printable
 from maxmargin.tasks.common.packages import MissingPackageError
 from maxmargin.tasks.common.text import STANDARD_INPUT
 from maxmargin.tasks.common.text import once as once
@@ -21,11 +21,8 @@ from maxmargin.tasks.common.text import once as once
 if TYPE_CHECKING:
     from maxmargin.model import Model
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
-
 PART_WRITTEN = "the output is incomplete"
-"""What Ctrl-C leaves behind in commands that write as they go."""
+"""What Ctrl-C leaves behind in commands that write to standard output."""
 
 Trained = TypeVar("Trained", bound="Model")
 
@@ -55,14 +52,16 @@ class ManyValues(TyperCommand):
 
 
 @contextmanager
-def errors_as_lines(left: str | Callable[[], str] = "nothing was written") -> Iterator[None]:
+def errors_as_lines(left: str | Callable[[Sequence[Path]], str] | None = None) -> Iterator[None]:
     """Print warnings, then the error if there is one, as one line each; an error or Ctrl-C ends the command.
 
     Args:
-        left: what Ctrl-C leaves behind, or a function that returns it.
+        left: what Ctrl-C leaves behind, or a function that returns it and gets the files that were written; None to
+            name these files.
     """
+    written: list[Path] = []
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with recorded() as written, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 yield
@@ -79,8 +78,13 @@ def errors_as_lines(left: str | Callable[[], str] = "nothing was written") -> It
     except (ValueError, MissingPackageError) as error:
         fail(str(error))
     except KeyboardInterrupt:
-        print(f"interrupted; {printable(left() if callable(left) else left)}", file=sys.stderr)
-        raise typer.Exit(code=INTERRUPTED) from None
+        interrupted(left if isinstance(left, str) else (left or _named)(written))
+
+
+def _named(written: Sequence[Path]) -> str:
+    if len(written) > 1:
+        return f"{len(written)} files were written"
+    return f"{written[0]} was written" if written else "nothing was written"
 
 
 def uninterrupted(model: Trained) -> Trained:

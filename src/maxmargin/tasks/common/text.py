@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import BinaryIO, cast
 
+from maxmargin._files import replacing
 from maxmargin._messages import FileContentError, quoted
 from maxmargin._terminal import printable
 
@@ -181,7 +182,10 @@ def words_of(line: bytes | str) -> list[str]:
 
 @contextmanager
 def open_output(out: AnyPath | BinaryIO) -> Iterator[BinaryIO]:
-    """Open a binary stream: ``out`` itself, or a file, compressed if it ends in ``.gz``; ``-`` is standard output."""
+    """Open a binary stream: ``out`` itself, or a file, compressed if it ends in ``.gz``; ``-`` is standard output.
+
+    A file is there when the block is complete; before, or if it fails, there is what was there before.
+    """
     if hasattr(out, "write"):
         yield cast(BinaryIO, out)
         return
@@ -191,12 +195,12 @@ def open_output(out: AnyPath | BinaryIO) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     try:
-        with open(path, "wb") as file:
+        with replacing(path) as file:
             if str(path).endswith(".gz"):
                 # Without a name and a time, equal content gives equal files.
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
                     yield cast(BinaryIO, packed)
             else:
-                yield cast(BinaryIO, file)
+                yield file
     except OSError as error:
         raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None

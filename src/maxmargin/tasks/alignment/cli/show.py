@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from maxmargin._files import replacing
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.cli.options import RECOGNIZED, GoldFormat, Source, Target
 from maxmargin.tasks.alignment.io.link_formats import Format
@@ -54,7 +54,8 @@ def show(
     omitted = f"{found - len(pairs)} more omitted; --limit {found} shows all" if len(pairs) < found else ""
     if html is not None:
         try:
-            Path(html).write_text(page(pairs, title=f"Word alignments: {name_of(links)}"), encoding="utf-8")
+            with replacing(html) as file:
+                file.write(page(pairs, title=f"Word alignments: {name_of(links)}").encode())
         except (OSError, ValueError) as error:
             fail(f"{html}: {getattr(error, 'strerror', None) or error}; give --html a file that can be written")
         print(

@@ -45,7 +45,7 @@ def predict(
     inputs = [nbest, *(lattices or []), *(features or []), segments, sources]
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model), *inputs])
-    with errors_as_lines(PART_WRITTEN):
+    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
         from maxmargin.tasks.reranking.files import Reading, best_hypotheses, write_best
         from maxmargin.tasks.reranking.model import RerankerModel
 

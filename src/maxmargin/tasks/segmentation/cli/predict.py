@@ -39,12 +39,8 @@ def predict(
     from maxmargin.tasks.segmentation.files.predict import Output, list_inputs, list_seeds, predict_files, takes_scans
     from maxmargin.tasks.segmentation.model import SegmenterModel
 
-    written: list[Path] = []
-
-    def left() -> str:
-        return f"{count_of(len(written), 'file')} written to {out}" if written else "nothing was written"
-
-    with errors_as_lines(left):
+    written = 0
+    with errors_as_lines():
         segmenter = SegmenterModel.load(model, n_jobs=jobs)
         if overlay and takes_scans(segmenter):
             raise ValueError("--overlay draws on images, and this model labels scans; leave it out")
@@ -53,11 +49,11 @@ def predict(
         writable_folder(out, [*files, *(known or {}).values()])
         with Stages() as bar:
             bar.begin("scans" if takes_scans(segmenter) else "images", len(files))
-            for path in predict_files(
+            for _ in predict_files(
                 segmenter, files, Output(out, overlay, probabilities), seeds=known, label_column=label_column
             ):
-                written.append(path)
+                written += 1
                 bar.advance()
     noun = "scan" if takes_scans(segmenter) else "mask"
     more = [what for what, wanted in (("overlays", overlay), ("probabilities", probabilities)) if wanted]
-    print(f"wrote {printable(out)}: {count_of(len(written), noun)}" + (f", with {' and '.join(more)}" if more else ""))
+    print(f"wrote {printable(out)}: {count_of(written, noun)}" + (f", with {' and '.join(more)}" if more else ""))

@@ -11,6 +11,7 @@ from maxmargin._terminal import fail, printable
 from maxmargin.tasks.common.commands import errors_as_lines
 from maxmargin.tasks.common.options import Jobs
 from maxmargin.tasks.common.progress import Stages
+from maxmargin.tasks.common.text import open_output
 from maxmargin.tasks.segmentation.cli.options import LabelColumn, ModelFile
 
 
@@ -51,5 +52,6 @@ def report(
                 assert images is not None
                 assert masks is not None
                 text = report_on_images(segmenter, images, masks, title=title, limit=limit, bar=bar)
-        html.write_text(text, encoding="utf-8")
+        with open_output(html) as file:
+            file.write(text.encode())
     print(f"wrote {printable(html)}: {html.stat().st_size / 1e6:.2f} MB")

@@ -57,7 +57,7 @@ def predict(
         fail("--k-best, --scores and --probabilities exclude each other; give one of them")
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model)])
-    with errors_as_lines(PART_WRITTEN):
+    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
         from maxmargin.tasks.tagging.model import TaggerModel
         from maxmargin.tasks.tagging.reading import ReadOptions
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import fail, report
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
@@ -160,8 +161,9 @@ def train(
         model = uninterrupted(train_tagger(encoder, *data[0], settings, dev=dev_data))
         fitted = time.perf_counter() - fitting
         model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
-        model.save(out)
-        checkpoints.remove()
+        with defer_interrupts():
+            model.save(out)
+            checkpoints.remove()
         report(_metadata(model, out, reading, fitted, began), as_json=as_json)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maxmargin._files import replacing
 from maxmargin._terminal import printable
 from maxmargin.tasks.common.tables import add_comparisons, add_intervals, numbers_table, percent
 from maxmargin.tasks.tagging.metrics.scores import MEASURES, TagScores, compare_scores, interval_of
@@ -139,6 +140,6 @@ def draw_confusions(scores: TagScores, path: str | Path, *, limit: int = 25) -> 
         names.append(f"{len(scores.labels) - rest} others")
     else:
         table = table[:rest, :rest]
-    plot_confusion(table, names, title=f"{scores.tokens} tokens, {percent(scores.accuracy)}% right").savefig(
-        path, dpi=150
-    )
+    figure = plot_confusion(table, names, title=f"{scores.tokens} tokens, {percent(scores.accuracy)}% right")
+    with replacing(path) as file:
+        figure.savefig(file, dpi=150, format=Path(path).suffix[1:] or "png")

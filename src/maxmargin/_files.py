@@ -1,0 +1,87 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import BinaryIO
+
+from maxmargin._interrupts import defer_interrupts
+
+_NAMED = 50
+"""Characters of a file's name in that of its temporary file, which the system may limit to 255 bytes."""
+
+_written: ContextVar[list[Path] | None] = ContextVar("maxmargin_written", default=None)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Iterator[BinaryIO]:
+    """A new file that takes the place of ``path`` when the block is complete; else ``path`` stays what it was.
+
+    Written beside it under an unpredictable name. The old file is kept as ``previous`` if that is given; at every
+    moment there is a whole file under the name ``path``. Only what is not a regular file, such as a named pipe, is
+    written to directly.
+    """
+    target = Path(os.path.realpath(path))  # a link stays, and its file is replaced
+    if target.exists() and not target.is_file():
+        with open(target, "wb") as file:
+            yield file
+        return
+    temporary = target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+    try:
+        # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
+        with open(temporary, "xb") as file:
+            yield file
+        if target.exists():
+            shutil.copymode(target, temporary)
+        with defer_interrupts():
+            if previous is not None:
+                _keep(target, previous)
+            os.replace(temporary, target)
+            if (written := _written.get()) is not None:
+                written.append(Path(path))
+    except BaseException:
+        with defer_interrupts():
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _keep(target: Path, previous: Path) -> None:
+    """Give a file a second name, in place of another file that has it; where files have one name only, a copy."""
+    second = target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+    try:
+        try:
+            os.link(target, second)
+        except FileNotFoundError:  # nothing to keep
+            return
+        except (OSError, NotImplementedError, AttributeError):
+            shutil.copyfile(target, second)
+        os.replace(second, previous)
+    finally:
+        second.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of processes that were killed while they wrote to ``path``."""
+    target = Path(os.path.realpath(path))
+    own = re.compile(re.escape(f".{target.name[:_NAMED]}.") + r"[0-9a-f]{32}\.part")
+    for one in target.parent.iterdir():
+        if own.fullmatch(one.name):
+            one.unlink(missing_ok=True)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Path]]:
+    """The files that :func:`replacing` has completed within the block, in this thread and in those it has started."""
+    found: list[Path] = []
+    token = _written.set(found)
+    try:
+        yield found
+    finally:
+        _written.reset(token)
