@@ -121,7 +121,7 @@ def training_problem(side: int, kind: type[network.Network], args: argparse.Name
 
 def train(side: int, kind: type[network.Network], args: argparse.Namespace) -> dict[str, Any]:
     problem = training_problem(side, kind, args)
-    spent = {"project": 0.0, "argmax": 0.0}
+    spent = {"project": 0.0, "argmax_within": 0.0}
     inexact = 0
 
     def counted(name: str) -> Callable[..., Any]:
@@ -150,7 +150,7 @@ def train(side: int, kind: type[network.Network], args: argparse.Namespace) -> d
         "iterations": args.training,
         "seconds": round(total, 3),
         "projection_seconds": round(spent["project"], 3),
-        "argmax_seconds": round(spent["argmax"], 3),
+        "argmax_seconds": round(spent["argmax_within"], 3),
         "inexact": inexact,
         "relative_gap": float(solution.certificate.relative_gap),
     }

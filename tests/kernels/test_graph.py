@@ -64,6 +64,41 @@ def test_argmax_equals_linear_program(
     np.testing.assert_allclose(again.value, points.value, atol=1e-6 * size.max(initial=1.0))
 
 
+@settings(SETTINGS, max_examples=60)
+@given(
+    kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), labels=st.integers(1, 4), style=st.integers(0, 3),
+    tol=st.sampled_from([1e-6, 1e-3, 0.1, 1.0, 100.0]), warm=st.booleans(),
+)  # fmt: skip
+def test_argmax_within_a_tolerance(
+    kind: type[network.Network], seed: int, labels: int, style: int, tol: float, warm: bool
+) -> None:
+    """Values bound the maxima, and points are worth no less than the tolerance allows."""
+    rng = np.random.default_rng(seed)
+    structure = random_batch(rng, kind, 3, labels)
+    scores = scores_of(rng, structure, style)
+    start = structure.argmax(scores + 0.1 * rng.normal(size=structure.n_parts)).warm if warm else None
+    points = structure.argmax_within(scores, tol, warm=start)
+    exact, size = structure.argmax(scores).value, 1.0 + structure.by_example(np.abs(scores))
+    assert not points.status.any()
+    assert twin.feasibility(structure, points.z) <= 1e-12
+    assert np.all(points.value >= exact - 1e-9 * size)
+    shares = tol * structure.sizes / max(1, structure.n_parts)
+    assert np.all(points.value - structure.by_example(scores * points.z) <= shares + 1e-8 * size)
+
+
+def test_a_tolerance_saves_the_search_for_fractions() -> None:
+    """A labeling is enough where its score is near the bound; the maximum itself is fractional."""
+    structure = one(PairwiseGraph, 3, np.array([[0, 1], [1, 2], [2, 0]]), 2)
+    scores = np.concatenate([np.zeros(6), np.tile([0.0, 1.0, 1.0, 0.0], 3)])
+    assert structure.argmax(scores).value[0] == pytest.approx(3.0)
+    points = structure.argmax_within(scores, 1.5)
+    assert points.value[0] >= 3.0 - 1e-9
+    assert set(points.z.tolist()) == {0.0, 1.0}
+    assert scores @ points.z == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="tol"):
+        structure.argmax_within(scores, -1.0)
+
+
 @SETTINGS
 @given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), labels=st.integers(1, 3), style=st.integers(0, 3))
 def test_labelings_against_enumeration(kind: type[network.Network], seed: int, labels: int, style: int) -> None:

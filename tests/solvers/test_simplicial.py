@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import problems
@@ -17,14 +18,17 @@ from hypothesis import strategies as st
 from problems import STRUCTURES, make
 
 import maxmargin as mm
-from maxmargin.features.parts import PartFeatures
+from maxmargin.features.parts import PartFeatures, Stacked
+from maxmargin.features.tied import TiedRows
+from maxmargin.losses import Hamming
 from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Solution, Solver, Status
 from maxmargin.solvers.decomposition.simplex_masters import Masters
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import IntArray, Points
 from maxmargin.structures.candidates import Candidates
+from maxmargin.structures.networks.associative import Associative
 
 SD = mm.SimplicialDecomposition
 run = partial(problems.run, tol=1e-7, max_iter=400)
@@ -261,3 +265,53 @@ def test_whole_numbers_may_be_of_numpy() -> None:
         mm.CuttingPlane(solves_per_pass=three, joint=three, sweeps=three, age=three, max_iter=three),
     ):
         agree(run(problem, solver, max_iter=20), optimum)
+
+
+# --- inexact maxima ----------------------------------------------------------------------------------------------
+
+
+def noisy_grids(side: int = 8) -> Problem:
+    """Two grids of three labels whose relaxed maxima are often fractional."""
+    rng, n = np.random.default_rng(0), side * side
+    number = np.arange(n).reshape(side, side)
+    right, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
+    edges = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in (right, down)])
+    labels = [np.repeat(rng.integers(0, 3, 4), n // 4) for _ in range(2)]
+    nodes = np.concatenate([rng.normal(size=(n, 3)) + np.eye(3)[own] for own in labels])
+    structure = Associative([n, n], np.tile(edges, (2, 1)), [0, len(edges), 2 * len(edges)], 3)
+    rewards = TiedRows(np.ones((2 * len(edges), 1)), structure.edge_offsets, 3)
+    features = Stacked(TiedRows(nodes, [0, n, 2 * n], 3), rewards)
+    region = L2(C=1.0, nonnegative=np.arange(12) >= 9)
+    return Problem.build(structure, features, structure.encode(labels), Hamming(), region)
+
+
+@pytest.mark.parametrize("inexact", [0.1, 0.5, 0.9])
+def test_inexact_maxima_leave_true_certificates(inexact: float) -> None:
+    problem = noisy_grids()
+    optimum = run(problem, SD(inexact=0.0), tol=1e-8).certificate
+    asked: list[float] = []
+    within = problem.structure.argmax_within
+
+    def watched(scores: np.ndarray, tol: float, **rest: Any) -> Points:
+        asked.append(tol)
+        return within(scores, tol, **rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(problem.structure, "argmax_within", watched)
+        solution = run(problem, SD(inexact=inexact), tol=1e-3)
+    certificate = solution.certificate
+    assert solution.status is Status.CONVERGED
+    assert certificate.dual <= optimum.primal * (1 + 1e-9)
+    assert certificate.primal >= optimum.dual * (1 - 1e-9)
+    assert certificate.primal >= problem.objective(solution.weights) * (1 - 1e-9)
+    assert sum(tol > 0.0 for tol in asked) >= len(asked) - 2  # exact at the start, where no gap is known
+    assert min(tol for tol in asked if tol > 0.0) < 2e-2 * max(asked)  # as near as the gap needs them
+
+
+def test_a_run_ends_as_soon_as_its_gap_is_closed() -> None:
+    problem = noisy_grids()
+    solution = run(problem, SD(), tol=1e-3)
+    done = solution.counters.iterations
+    assert solution.status is Status.CONVERGED
+    assert done > 16  # later certificates are two and more iterations apart
+    assert run(problem, SD(), tol=1e-3, max_iter=done - 2).certificate.relative_gap > 1e-3
