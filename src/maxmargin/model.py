@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads, model_file
 from maxmargin._callers import callers_level
+from maxmargin._vectors import rises
 from maxmargin._version import __version__
 from maxmargin.encoders.base import Batch, Encoder, encoder_of_kind
 from maxmargin.encoders.data import checks
@@ -341,7 +342,7 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
             raise ValueError(f"it has {len(values)} weights, its feature counts need {n_weights}")
         return values
     at = arrays["positions"]
-    rising = at.dtype == np.int64 and at.shape == values.shape and (np.diff(at) > 0).all()
+    rising = at.dtype == np.int64 and at.shape == values.shape and rises(at, strictly=True)
     if not rising or (len(at) and (at[0] < 0 or at[-1] >= n_weights)):
         raise ValueError(f"the positions of its weights are not increasing numbers below {n_weights}")
     if n_weights > _most_weights(len(values)):

@@ -13,4 +13,4 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 @pytest.mark.parametrize("name", targets("checkpoints"))
 def test_checkpoints(name, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # none of the files has to outlive the machine
-    all_good("checkpoints", name, 60)
+    all_good("checkpoints", name, 50)

@@ -13,4 +13,4 @@ pytest.importorskip("pyarrow", reason="needs the parquet extra")
 
 @pytest.mark.parametrize("name", targets("files"))
 def test_files(name):
-    all_good("files", name, 150)
+    all_good("files", name, 100)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
+from maxmargin._vectors import rises
 from maxmargin.structures._arrays import integers, offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -32,7 +33,7 @@ _NO_PARTS = np.zeros(0, dtype=np.int64)
 def row_offsets(offsets: npt.ArrayLike, n_rows: int) -> IntArray:
     """Where the rows of each example begin, as an int64 vector; ValueError unless it rises from 0 to ``n_rows``."""
     bounds = integers(offsets, "offsets")
-    rising = bounds.ndim == 1 and len(bounds) > 0 and not np.any(np.diff(bounds) < 0)
+    rising = bounds.ndim == 1 and len(bounds) > 0 and rises(bounds)
     if not rising or bounds[0] != 0 or bounds[-1] != n_rows:
         raise ValueError(f"offsets must rise from 0 to the number of rows, {n_rows}")
     return bounds

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
+from maxmargin._vectors import rises
 from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
 from maxmargin.features.parts import Stacked
@@ -69,7 +70,7 @@ class TiedRows(Features):
         if kept is not None:
             kept = integers(kept, "kept")
             inside = kept.ndim == 1 and (not kept.size or (kept[0] >= 0 and kept[-1] < self.n_parts))
-            if not inside or np.any(np.diff(kept) <= 0):
+            if not inside or not rises(kept, strictly=True):
                 raise ValueError(f"kept parts must rise and lie in 0..{self.n_parts - 1}")
             self.n_parts, self.kept = len(kept), kept
             self._column = kept % self.m if constant else None

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels
+from maxmargin._vectors import rises
 from maxmargin.structures._arrays import (
     FloatArray,
     IntArray,
@@ -74,7 +75,7 @@ def edge_lists(
         raise ValueError(
             f"edge_offsets has {len(offsets)} entries for {len(counts)} examples; give one more than examples"
         )
-    if offsets[0] != 0 or offsets[-1] != len(pairs) or np.any(np.diff(offsets) < 0):
+    if offsets[0] != 0 or offsets[-1] != len(pairs) or not rises(offsets):
         raise ValueError(f"edge_offsets must rise from 0 to the number of edges, {len(pairs)}")
     return counts, pairs, offsets
 

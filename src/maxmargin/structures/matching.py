@@ -46,6 +46,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
+from maxmargin._vectors import rises
 from maxmargin.structures._arrays import (
     counts_of,
     example_numbers,
@@ -145,7 +146,7 @@ class Matching(Structure):
         if offsets is None:
             raise ValueError("edges need offsets, shape (n_examples + 1,)")
         starts = integers(offsets, "offsets")
-        if starts.shape != (n + 1,) or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(edges):
+        if starts.shape != (n + 1,) or starts[0] != 0 or not rises(starts) or starts[-1] != len(edges):
             raise ValueError(f"offsets must be {n + 1} numbers from 0 up to the number of edges, {len(edges)}")
         example = np.repeat(np.arange(n), np.diff(starts))
         outside = ((edges < 0) | (edges >= self.shapes[example])).any(axis=1)

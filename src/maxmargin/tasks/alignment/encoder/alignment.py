@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._vectors import rises
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
@@ -208,7 +209,7 @@ class AlignmentEncoder(Encoder):
                 raise ValueError(f"its {name} are not a list of names")
         if tuple(state["posterior_names"]) != POSTERIOR_NAMES:
             raise ValueError("its columns of posteriors are not those of this version")
-        rising = lexical.dtype == np.int64 and lexical.ndim == 1 and (np.diff(lexical) > 0).all()
+        rising = lexical.dtype == np.int64 and lexical.ndim == 1 and rises(lexical, strictly=True)
         if not rising or (len(lexical) and not 0 <= lexical[0] <= lexical[-1] < models.words.cooccurrences.n_entries):
             raise ValueError("its frequent word pairs are damaged")
         return cls.of(models, lexical, groups=state["groups"], extra_names=state["extra_names"], fertility=fertility)

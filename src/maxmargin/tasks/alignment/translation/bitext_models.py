@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._vectors import rises
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.translation.cooccurrences import Cooccurrences, PreparedBitext
 from maxmargin.tasks.alignment.translation.models import EMIteration, TranslationModel, WordProbabilities, learn
@@ -177,9 +178,9 @@ def _cooccurrences(state: Mapping[str, Any], name: str, letters: int, n_pairs: i
     start = _array(state, f"{name}.row_start", np.int64, (len(source) + 1,))
     column = _array(state, f"{name}.column", np.int32, (int(start[-1]),), len(target) - 1)
     counts = _array(state, f"{name}.counts", np.int32, column.shape)
-    rising = np.diff(column) > 0
+    rising = column[1:] > column[:-1]
     rising[start[1:-1][(start[1:-1] > 0) & (start[1:-1] < len(column))] - 1] = True
-    if start[0] != 0 or (np.diff(start) < 0).any() or not rising.all():
+    if start[0] != 0 or not rises(start) or not rising.all():
         raise ValueError("its co-occurrences are not in order")
     return Cooccurrences(source, target, n_pairs, letters, start, column, counts)
 

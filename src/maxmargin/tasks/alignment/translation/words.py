@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin._vectors import rises
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
 
@@ -216,12 +217,7 @@ class WordVocabulary:
             if arrays[name].dtype != dtype or arrays[name].ndim != 1:
                 raise ValueError(f"{name} of the vocabulary must be one-dimensional {np.dtype(dtype)}; save it again")
         text, offsets, counts = arrays["text"], arrays["offsets"], arrays["counts"]
-        if (
-            len(offsets) != len(counts) + 1
-            or offsets[0] != 0
-            or offsets[-1] != len(text)
-            or bool(np.any(np.diff(offsets) < 0))
-        ):
+        if len(offsets) != len(counts) + 1 or offsets[0] != 0 or offsets[-1] != len(text) or not rises(offsets):
             raise ValueError("the offsets of the vocabulary do not fit its text and counts; save the model again")
         if bool(np.any(counts < 0)):
             raise ValueError("the vocabulary has negative counts; save the model again")

@@ -58,10 +58,12 @@ def parse_parquet(path: AnyPath, data: bytes, names: Sequence[str] | None) -> NB
 
 
 def _expanded(metadata: Any) -> int:
-    """Return the bytes of the columns of a Parquet file once it is read: repeated values are stored once."""
+    """Return the bytes of the columns of a Parquet file once it is read: repeated values are stored once.
+
+    Of groups of rows only: where the metadata of a column are damaged, asking for them ends the process.
+    """
     groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
-    chunks = (group.column(at) for group in groups for at in range(group.num_columns))
-    return sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
+    return sum(max(group.total_byte_size, 8 * group.num_rows * group.num_columns) for group in groups)
 
 
 def load_object(path: AnyPath, line: int, text: bytes) -> dict[str, Any]:
