@@ -748,3 +748,153 @@ def test_fractional_outputs_are_not_silent():
 def test_a_broken_constraint_is_given_in_its_own_units():
     with pytest.raises(ValueError, match="by 10"):
         mm.ProgramSVM().fit([mm.Program(np.ones((3, 2)), [[10, 10, 10]], [10])], [[1, 1, 0]])
+
+
+# Sizes that no memory holds are refused before anything is allocated
+
+CLAIMED = np.broadcast_to(0.0, (10**6, 10**6))  # claims 8 TB, and holds one number
+
+
+class Unreadable:
+    """An object that NumPy cannot read."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no array here")
+
+
+class Long:
+    """A sequence that claims more items than it has."""
+
+    def __len__(self):
+        return 2**50
+
+    def __getitem__(self, index):
+        raise IndexError(index)
+
+
+NEEDS = r"would need [\d.]+ [TPE]B of memory, there are [\d.]+ \w+; "
+
+
+@kinds
+def test_views_larger_than_memory(fitted, kind):
+    model, X, y = fitted[kind]
+    array, put = features_of(kind, X[BAD])
+    claimed = np.broadcast_to(0.0, (10**6, 10**6, 3)[-array.ndim :] if array.ndim == 3 else (10**6, 10**6))
+    refused(model, spoiled(X, put(claimed)), y, f"example {BAD}: .*{NEEDS}", at=EVERY)
+    refused(model, CLAIMED, y, f"X {NEEDS}", at=EVERY)
+    refused(model, X, CLAIMED, f"y {NEEDS}", at=("fit", "score"))
+    refused(model, Long(), y, f"X {NEEDS}", at=EVERY)
+
+
+@kinds
+def test_objects_that_cannot_be_read(fitted, kind):
+    model, X, y = fitted[kind]
+    _, put = features_of(kind, X[BAD])
+    refused(model, spoiled(X, put(Unreadable())), y, rf"example {BAD}: .* of unequal or odd entries", at=EVERY)
+    refused(model, X, spoiled(y, Unreadable()), f"example {BAD}", at=("fit", "score"))
+    with pytest.raises(ValueError, match="sample_weight must be numbers"):
+        clone(model).fit(X, y, Unreadable())
+
+
+def test_matrices_of_more_columns_than_weights_fit(fitted):
+    model, X, y = fitted["chain"]
+    wide = [sp.csr_array((x.shape[0], 2**45)) for x in X]
+    refused(model, wide, y, f"a model of .* weights {NEEDS}", at=("fit",))
+    tall = spoiled(X, sp.coo_array((2**45, X[0].shape[1])))
+    refused(model, tall, y, f"example {BAD}: .*{NEEDS}", at=EVERY)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mm.structures.Chain([2**40], 3),
+        lambda: mm.structures.Chain([2**62, 2**62], 3),
+        lambda: mm.structures.Chain([2**20], 2**15, transitions="each"),
+        lambda: mm.structures.SecondOrderChain([2**40], 3),
+        lambda: mm.structures.Candidates([3, 2**45]),
+        lambda: mm.structures.Cut([2**45], [], [0, 0]),
+        lambda: mm.structures.Tree([2**45], 2, [], [0, 0]),
+        lambda: mm.structures.Associative([2**45], [], [0, 0], 2),
+        lambda: mm.structures.Matching.dense([[2**25, 2**25]]),
+        lambda: mm.structures.Lattice([2**45], [[0, 1]], [0, 1]),
+        lambda: mm.structures.TransitionConstraints.anything(2**30),
+        lambda: mm.WordLattice.confusion_network(np.ones((2, 1)), [2**45, 1]),
+        lambda: mm.features.TiedRows(np.ones((2, 2)), [0, 2], 2**50),
+        lambda: mm.features.PartFeatures(sp.csr_array((2, 2**50)), [0, 2]),
+        lambda: mm.features.ChainFeatures(np.ones((2, 2)), [2], 2**30),
+    ],
+)
+def test_sizes_that_no_memory_holds(make):
+    with pytest.raises(ValueError, match=NEEDS):
+        make()
+
+
+def test_more_ranks_than_fit_into_memory():
+    structure = mm.structures.Chain([40], 3)
+    with pytest.raises(ValueError, match=r"^\d+ outputs per example \(k\) would need .* smaller k"):
+        structure.k_best(np.zeros(structure.n_parts), 10**9 // 2)
+    cut = mm.structures.Cut([40], [[0, 1]], [0, 1])
+    with pytest.raises(ValueError, match=r"^\d+ outputs per example \(k\) would need .* smaller k"):
+        cut.k_best(np.ones(cut.n_parts), 10**12)
+    assert len(mm.structures.Chain([2], 2).k_best(np.zeros(8), 10**12)) == 4
+
+
+def test_memory_is_that_of_the_machine_unless_it_is_set(monkeypatch):
+    from maxmargin import _memory
+
+    with pytest.raises(ValueError, match=r"it would need 8 EB of memory, there are \d+(\.\d+)? [GT]B; buy more"):
+        _memory.require(8e18, "it", "buy more")
+    _memory.require(1e6, "it", "buy more")
+    monkeypatch.setattr(_memory, "LIMIT", 10**6)
+    with pytest.raises(ValueError, match="it would need 1.5 MB of memory, there are 1 MB; buy more"):
+        _memory.require(1.5e6, "it", "buy more")
+
+
+@pytest.mark.parametrize("seed", [[[[1]]], [1, [2, [3]]], "1", -1, 1.5, True, Unreadable(), np.timedelta64(3, "s")])
+def test_seeds_that_numpy_would_crash_on(seed):
+    with pytest.raises(ValueError, match="random_state must be None or an integer >= 0"):
+        mm.training.Settings(random_state=seed)
+
+
+def test_numbers_of_any_kind_are_taken_as_they_are_meant():
+    from fractions import Fraction
+
+    X, y = chains(4)
+    given = {"C": Fraction(1, 2), "tol": np.float32(0.5), "max_iter": np.int8(100), "max_seconds": 10**400}
+    assert mm.ChainSVM(**given).fit(X, y).solution_.certificate.relative_gap <= 0.5
+    for value in (10**400, np.longdouble("1e4000"), 1j, "1"):
+        with pytest.raises(ValueError, match="tol must be a finite number >= 0"):
+            mm.Stop(tol=value)
+
+
+@pytest.mark.parametrize("value", ["x" * 10**6, list(range(10**6)), 10**5000], ids=["text", "list", "number"])
+def test_messages_stay_short(value):
+    with pytest.raises(ValueError, match="solver must be") as caught:
+        mm.training.Settings(solver=value)
+    assert len(str(caught.value)) < 1000
+
+
+class Odd(mm.losses.Loss):
+    """A loss that returns what it was given."""
+
+    def __init__(self, returned):
+        self.returned = returned
+
+    def costs(self, structure, gold):
+        return self.returned
+
+
+@pytest.mark.parametrize(
+    "returned", [None, 3, "ab", (1, 2, 3), ("a", "b"), (np.ones(2),), (None, None), (CLAIMED,) * 2]
+)
+def test_losses_that_return_something_else(fitted, returned):
+    model, X, y = fitted["chain"]
+    with pytest.raises(ValueError, match=r"Odd\.costs (must )?return"):
+        clone(model).set_params(loss=Odd(returned)).fit(X, y)
+
+
+@pytest.mark.parametrize("returned", [np.zeros(2), sp.csr_array(np.eye(2))])
+def test_callbacks_whose_result_is_neither_true_nor_false(fitted, returned):
+    model, X, y = fitted["chain"]
+    with pytest.raises(ValueError, match="callbacks must return True to stop"):
+        clone(model).set_params(callbacks=[lambda record: returned]).fit(X, y)
