@@ -16,8 +16,9 @@ from maxmargin.solvers.first_order.projected_subgradient import ProjectedSubgrad
 from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.structures.base import Structure
 
-FEW_WEIGHTS = 30
-"""Up to this many weights a few masters solve a problem with a ridge; beyond, online passes are as fast or faster."""
+FEW_WEIGHTS, FEW_PRODUCTS = 300, 300_000
+"""Up to this many weights, and examples times weights, a few masters solve a problem with a ridge, whatever C; beyond,
+passes over single examples are as fast or much faster."""
 
 POINT_BYTES = 72
 """Memory of simplicial decomposition per example and weight: six points, dense, of 12 bytes a weight."""
@@ -64,31 +65,30 @@ def _visits_are_compiled(problem: Problem) -> bool:
 
 
 def _with_ridge(problem: Problem) -> tuple[Solver, str]:
-    memory = master_bytes(problem)
-    size = f"a ridge penalty, {problem.structure.n_examples} examples and {problem.n_weights} weights"
+    n, n_examples, memory = problem.n_weights, problem.structure.n_examples, master_bytes(problem)
+    size = f"a ridge penalty, {n_examples} examples and {n} weights"
+    needed = f"about {memory / 1e9:.1f} GB"
     if problem.slack == "quadratic":
         if memory <= MASTER_BYTES:
             return SimplicialDecomposition(), f"{size}, quadratic slack: simplicial decomposition"
         return (
             SimplicialDecomposition(master="one"),
             f"{size}, quadratic slack: simplicial decomposition over sums of all examples, as points of each would "
-            f"take about {memory / 1e9:.1f} GB",
+            f"take {needed}",
         )
-    if memory > MASTER_BYTES:
-        return (
-            BlockFrankWolfe(),
-            f"{size}: block-coordinate Frank-Wolfe, which stores only outputs; the masters of simplicial decomposition "
-            f"would take about {memory / 1e9:.1f} GB",
-        )
-    if not _visits_are_compiled(problem):
+    if n <= FEW_WEIGHTS and n_examples * n <= FEW_PRODUCTS:
+        return SimplicialDecomposition(), f"{size}, so few: simplicial decomposition, which needs the fewest passes"
+    if not _visits_are_compiled(problem) and memory <= MASTER_BYTES:
         return (
             SimplicialDecomposition(),
             f"{size}, and no compiled search in single examples: simplicial decomposition, which needs the fewest "
-            "passes, over all examples at once",
+            f"passes, over all examples at once; its points take {needed}",
         )
-    if problem.n_weights <= FEW_WEIGHTS:
-        return SimplicialDecomposition(), f"{size}, so few: simplicial decomposition, which needs the fewest passes"
-    return BlockFrankWolfe(), f"{size}: block-coordinate Frank-Wolfe, the fastest here on so many"
+    return (
+        BlockFrankWolfe(),
+        f"{size}: block-coordinate Frank-Wolfe, the fastest here on so many; it stores only outputs, where points of "
+        f"simplicial decomposition would take {needed}",
+    )
 
 
 def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
