@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--stabilize", type=int, nargs="*", default=[1])
     parser.add_argument("--age", nargs="*", default=["auto"], help="rounds, 0 for no limit, or auto")
     parser.add_argument("--k-best", type=int, nargs="*", default=[1])
-    parser.add_argument("--masters", nargs="*", default=["highs", "proximal"])
+    parser.add_argument("--masters", nargs="*", default=["highs", "newton", "proximal"])
     parser.add_argument("--tags", action="store_true")
     options = parser.parse_args()
     words, y = sentences(options.data, "train", options.sentences, tags=options.tags)

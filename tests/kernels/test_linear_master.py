@@ -116,6 +116,38 @@ def test_proximal_steps_are_solved(seed: int, signs: bool) -> None:
     assert objective(mine) == pytest.approx(best.fun, rel=1e-6)
 
 
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_newton_steps_are_solved(seed: int, signs: bool) -> None:
+    """By the conditions of optimality: multipliers that are the projections, derivatives within the price."""
+    program, price = proximal(seed, signs)
+    matrix, b, owner = rows(seed)
+    center, mu, lower = program[5:]
+    rng, smoothing = np.random.default_rng(seed), 0.3
+    around, w, lam = rng.random(N_ROWS) / 10, center.copy(), np.empty(N_ROWS)
+    left, steps = _kernels.newton_master_minimize(*program, around, w, lam, price, smoothing, 1e-6, 100)
+    assert left <= 1e-6
+    assert 0 < steps < 30
+    pull = around + (matrix @ w + b) / smoothing
+    for i in range(M):
+        mine, there = lam[owner == i], pull[owner == i]
+        assert (mine >= 0.0).all()
+        assert mine.sum() <= 1 + 1e-12
+        if mine.sum() < 1 - 1e-9:
+            np.testing.assert_allclose(mine, np.maximum(there, 0.0), atol=1e-9)
+        elif len(mine):
+            level = (there - mine)[mine > 0.0]
+            np.testing.assert_allclose(level, level[0], atol=1e-9)
+            assert (there[mine == 0.0] <= level[0] + 1e-9).all()
+            assert level[0] >= -1e-9
+    g = matrix.T @ lam + mu * (w - center)
+    assert (w >= lower).all()
+    np.testing.assert_allclose(g[w != 0.0], -price * np.sign(w[w != 0.0]), atol=2e-6)
+    zero = w == 0.0
+    assert (-g[zero] <= price + 2e-6).all()
+    assert (g[zero & (lower < 0.0)] <= price + 2e-6).all()
+
+
 def test_proximal_steps_refuse_arrays_that_do_not_fit() -> None:
     program, price = proximal(0, False)
     for place, broken, message in (
@@ -126,6 +158,13 @@ def test_proximal_steps_refuse_arrays_that_do_not_fit() -> None:
         bad = [*program[:place], broken, *program[place + 1 :]]
         with pytest.raises(ValueError, match=message):
             _kernels.proximal_master_ascend(*bad, np.zeros(N), np.zeros(N), np.zeros(N_ROWS), price, 0.0, 0.0, 1, 1)
+        with pytest.raises(ValueError, match=message):
+            _kernels.newton_master_minimize(*bad, *(np.zeros(k) for k in (N_ROWS, N, N_ROWS)), price, 0.1, 0.0, 1)
+    for around, smoothing, message in ((N, 0.1, "one entry per row"), (N_ROWS, 0.0, "smoothing must be positive")):
+        with pytest.raises(ValueError, match=message):
+            _kernels.newton_master_minimize(
+                *program, np.zeros(around), np.zeros(N), np.zeros(N_ROWS), price, smoothing, 0.0, 1
+            )
 
 
 def test_nothing_to_do() -> None:
@@ -137,6 +176,9 @@ def test_nothing_to_do() -> None:
     _kernels.proximal_master_ascend(
         starts, none, numbers, numbers, starts, *(3 * [numbers]), *empty, 0.1, 0.0, 0.0, 3, 1
     )
+    _kernels.newton_master_minimize(
+        starts, none, numbers, numbers, starts, *(4 * [numbers]), *empty[:2], 0.1, 1.0, 0.0, 3
+    )
     one, at, two = np.ones(1), np.zeros(1, dtype=np.int32), np.array([0, 1], dtype=np.int32)
     for bad in (np.nan, np.inf, 1e308):
         values = np.full(1, bad)
@@ -144,3 +186,4 @@ def test_nothing_to_do() -> None:
         _kernels.linear_master_extragradient(*program, *(np.ones(1) for _ in range(3)), 0.1, 3)
         masses = np.ones(1), np.ones(1), np.full(1, 0.5)
         _kernels.proximal_master_ascend(two, at, values, one, two, one, one, -one, *masses, 0.1, 0.0, 0.0, 3, 1)
+        _kernels.newton_master_minimize(two, at, values, one, two, one, one, -one, one, *masses[:2], 0.1, 1.0, 0.0, 3)

@@ -28,6 +28,7 @@ from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Status, Stop, choose, solve
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, MasterProblem, OutputRows
+from maxmargin.solvers.decomposition.newton_master import NewtonMaster
 from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
 from maxmargin.structures.candidates import Candidates
 
@@ -65,7 +66,7 @@ def by_listing(problem: Problem) -> float:
 def test_a_margin_of_one_to_every_wrong_output(kind: str) -> None:
     problem = replace(within(make(kind, n=4), C=3.0), rescaling="none")
     optimum = by_listing(problem)
-    for master in ("highs", "proximal"):
+    for master in ("highs", "newton", "proximal"):
         for k_best in (1, 2, 3):
             found = run(problem, mm.ColumnGeneration(master=master, k_best=k_best))
             assert found.status is Status.CONVERGED
@@ -85,7 +86,7 @@ def test_margin_with_several_rows_a_round(kind: str) -> None:
 def test_slack_rescaled_lists() -> None:
     problem = replace(within(make("candidates", n=8), C=3.0), rescaling="slack")
     optimum = by_listing(problem)
-    for master in ("highs", "proximal"):
+    for master in ("highs", "newton", "proximal"):
         found = run(problem, mm.ColumnGeneration(master=master))
         assert found.certificate.primal == pytest.approx(optimum, rel=1e-6)
 
@@ -109,17 +110,31 @@ def test_example_weights() -> None:
 )
 def test_the_masters_agree(seed: int, kind: str, signs: bool) -> None:
     problem = within(make(kind, seed=seed, n=8, signs=signs), C=10.0 ** (seed % 4 - 1))
-    one, other = (
-        run(problem, mm.ColumnGeneration(master=master), tol=1e-8).certificate for master in ("highs", "proximal")
+    one, *others = (
+        run(problem, mm.ColumnGeneration(master=master), tol=1e-8).certificate
+        for master in ("highs", "newton", "proximal")
     )
-    assert abs(one.primal - other.primal) <= 1e-6 * one.primal
-    assert max(one.dual, other.dual) <= min(one.primal, other.primal) * (1 + 1e-9)
+    for other in others:
+        assert abs(one.primal - other.primal) <= 1e-6 * one.primal
+        assert max(one.dual, other.dual) <= min(one.primal, other.primal) * (1 + 1e-9)
 
 
 def some_rows(seed: int, n_rows: int = 30, n: int = 12, n_examples: int = 6) -> OutputRows:
     rng = np.random.default_rng(seed)
     matrix = sp.csr_array(sp.random_array((n_rows, n), density=0.4, rng=rng, data_sampler=rng.standard_normal))
     return OutputRows.of(matrix, rng.random(n_rows) + 0.5, rng.integers(0, n_examples, size=n_rows))
+
+
+def test_newton_masters_close_the_gap_without_exact_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows are many and weights few: the multipliers keep to their bounds closely, by Newton steps alone."""
+    monkeypatch.setattr(HighsMaster, "solve", None)
+    rng = np.random.default_rng(0)
+    X, hidden = rng.normal(size=(400, 4, 6)), rng.normal(size=6)
+    y = (X @ hidden + rng.normal(size=(400, 4))).argmax(axis=1)
+    for C in (0.01, 1.0, 100.0):
+        solver = mm.ColumnGeneration(master="newton", max_iter=40)
+        model = mm.CandidatesSVM(norm="l1", C=C, rescaling="none", tol=1e-4, solver=solver).fit(list(X), y.tolist())
+        assert model.solution_.status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -168,7 +183,7 @@ def test_a_start_that_violates_no_margin() -> None:
     found = run(replace(problem, rescaling="none"), mm.ColumnGeneration())
     start = Start(3.0 * found.weights)
     assert replace(problem, rescaling="none").hinge(3.0 * found.weights) == 0.0
-    for solver in (mm.ColumnGeneration(master="highs"), mm.ColumnGeneration(master="proximal")):
+    for solver in [mm.ColumnGeneration(master=master) for master in ("highs", "newton", "proximal")]:
         again = solve(replace(problem, rescaling="none"), solver, stop=Stop(tol=1e-6), start=start)
         assert again.status is Status.CONVERGED
         assert again.certificate.primal == pytest.approx(found.certificate.primal, rel=1e-5)
@@ -217,10 +232,10 @@ def first_only(good: Any, bad: Any) -> float:
 
 
 PUBLISHED = mm.ColumnGeneration.plain(master="highs")
-MASTERS = [mm.ColumnGeneration(master="highs"), mm.ColumnGeneration(master="proximal"), PUBLISHED]
+MASTERS = [*(mm.ColumnGeneration(master=master) for master in ("highs", "newton", "proximal")), PUBLISHED]
 
 
-@pytest.mark.parametrize("solver", MASTERS, ids=["highs", "proximal", "published"])
+@pytest.mark.parametrize("solver", MASTERS, ids=["highs", "newton", "proximal", "published"])
 @pytest.mark.parametrize(("formulation", "metric"), [("all", None), ("nearest", None), ("nearest", first_only)])
 def test_several_good_outputs(formulation: str, metric: Any, solver: Any) -> None:
     for seed in range(4):
@@ -463,10 +478,10 @@ def test_a_master_ends_at_its_deadline_with_feasible_points(master: Any, accurac
         assert region.dual(*rows.aggregate(again.multipliers)) == pytest.approx(best, rel=2 * accuracy)
 
 
-@pytest.mark.parametrize("master", ["highs", "proximal"])
+@pytest.mark.parametrize("master", ["highs", "newton", "proximal"])
 def test_the_deadline_of_the_run_reaches_the_master(master: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    kind = HighsMaster if master == "highs" else ProximalMaster
+    kind: Any = {"highs": HighsMaster, "newton": NewtonMaster, "proximal": ProximalMaster}[master]
     solved = kind.solve
 
     def watched(self: Any, problem: MasterProblem) -> Answer:
@@ -484,7 +499,7 @@ def test_the_deadline_of_the_run_reaches_the_master(master: Any, monkeypatch: py
     assert set(seen) == {None}
 
 
-@pytest.mark.parametrize("master", ["highs", "proximal"])
+@pytest.mark.parametrize("master", ["highs", "newton", "proximal"])
 @pytest.mark.parametrize("size", [1e200, 1e30])
 @pytest.mark.filterwarnings("ignore:all weights of the model are zero:UserWarning")
 def test_features_too_large_for_a_linear_program_are_a_status(master: Any, size: float) -> None:
@@ -496,13 +511,16 @@ def test_features_too_large_for_a_linear_program_are_a_status(master: Any, size:
     assert model.solution_.status is Status.NONFINITE
 
 
-def test_the_master_is_chosen_by_examples_times_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_master_is_chosen_by_examples_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     from maxmargin.solvers.decomposition import column_generation
 
     problem, solver = within(make("chain", n=12), C=5.0), mm.ColumnGeneration()
-    size = 12 * problem.n_weights
-    for many, kind in ((size, HighsMaster), (size - 1, ProximalMaster)):
-        monkeypatch.setattr(column_generation, "MANY", many)
+    size, few = 12 * problem.n_weights, problem.n_weights
+    kinds: Any = ((size, few, HighsMaster), (size - 1, few, NewtonMaster), (size - 1, few - 1, ProximalMaster))
+    for least, most, kind in kinds:
+        monkeypatch.setattr(column_generation, "SOME", least)
+        monkeypatch.setattr(column_generation, "MANY", least)
+        monkeypatch.setattr(column_generation, "FEW", most)
         assert type(solver._master(problem, np.random.default_rng(0))) is kind
     assert (
         type(solver._master(within(problem, C=5.0, radius=1.0), np.random.default_rng(0))) is HighsMaster
@@ -546,7 +564,7 @@ def test_separable_data_and_no_rows() -> None:
     single = Problem.build(
         alone, PartFeatures(np.ones((2, 1)), alone.blocks[0].offsets), np.ones(2), mm.losses.Hamming(), L1(C=1.0)
     )
-    for master in ("highs", "proximal"):
+    for master in ("highs", "newton", "proximal"):
         assert run(single, mm.ColumnGeneration(master=master)).status is Status.CONVERGED
 
 

@@ -42,6 +42,7 @@ SOLVERS: dict[str, tuple[Solver, Reach]] = {
     "block Frank-Wolfe": (mm.BlockFrankWolfe(), (1e-4, 3000)),
     "block Frank-Wolfe, gap sampling": (mm.BlockFrankWolfe(sampling="gap", cache=0.25), (1e-4, 3000)),
     "column generation": (mm.ColumnGeneration(), (1e-7, 200)),
+    "column generation, Newton": (mm.ColumnGeneration(master="newton"), (1e-7, 200)),
     "column generation, proximal": (mm.ColumnGeneration(master="proximal"), (1e-7, 200)),
     "cutting planes, n-slack": (mm.CuttingPlane(slacks="n"), (1e-5, 400)),
     "cutting planes, 1-slack": (mm.CuttingPlane(slacks="one"), (1e-5, 400)),

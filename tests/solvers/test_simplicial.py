@@ -118,6 +118,18 @@ def test_a_round_without_new_points_goes_to_the_weights_of_the_master() -> None:
     assert 0 in added
 
 
+@pytest.mark.parametrize("solver", [SD(), SD(master="one"), mm.CuttingPlane()], ids=["product", "one", "n slacks"])
+@pytest.mark.parametrize("slack", ["linear", "quadratic"])
+def test_shards_do_not_change_the_optimum(solver: Solver, slack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = replace(make("chain", n=8), slack=slack)
+    whole = run(problem, solver)
+    monkeypatch.setattr(type(solver), "shard_size", problem.structure.n_parts // 3)
+    assert len(Run.of(problem, np.random.default_rng(0), solver.shard_size).shards) > 1
+    parts = run(problem, solver)
+    assert parts.status is Status.CONVERGED
+    assert parts.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
+
+
 @pytest.mark.parametrize("slack", ["linear", "quadratic"])
 def test_masters_are_no_more_accurate_than_asked_for(slack: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, tol = replace(make("chain", n=30, region={"C": 0.2}), slack=slack), 1e-3

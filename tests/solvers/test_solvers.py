@@ -400,6 +400,33 @@ def test_refusals_name_what_to_use_instead() -> None:
             solve(problem, solver)
 
 
+def test_auto_weighs_examples_weights_and_memory_under_a_ridge(monkeypatch: pytest.MonkeyPatch) -> None:
+    from maxmargin.solvers import auto
+
+    def wider(problem: Problem, n: int) -> Problem:
+        ones = np.ones((problem.structure.n_parts, n))
+        return replace(problem, features=PartFeatures(ones, problem.features.offsets))
+
+    few, more = wider(make("matching", n=5), 300), wider(make("matching", n=5), 301)
+    assert isinstance(choose(few)[0], mm.SimplicialDecomposition)
+    assert isinstance(choose(more)[0], mm.BlockFrankWolfe)
+    # a call of Python for every visit to an example
+    slow = choose(replace(more, rescaling="slack"))
+    assert isinstance(slow[0], mm.SimplicialDecomposition)
+    assert "no compiled search" in slow[1]
+    assert auto.master_bytes(few) == 5 * 300 * auto.POINT_BYTES
+    monkeypatch.setattr(auto, "FEW_PRODUCTS", 5 * 300 - 1)
+    solver, why = choose(few)
+    assert isinstance(solver, mm.BlockFrankWolfe)
+    assert "5 examples and 300 weights" in why
+    assert "would take about 0.0 GB" in why
+    monkeypatch.setattr(auto, "MASTER_BYTES", auto.master_bytes(few) - 1)
+    assert isinstance(choose(replace(few, rescaling="slack"))[0], mm.BlockFrankWolfe)
+    solver, why = choose(replace(few, slack="quadratic"))
+    assert solver == mm.SimplicialDecomposition(master="one")
+    assert "sums of all examples" in why
+
+
 def test_auto_gives_a_reason() -> None:
     matching, chain = make("matching"), make("chain")
     wide = replace(

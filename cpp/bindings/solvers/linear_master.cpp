@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "arrays.hpp"
+#include "maxmargin/simplex/newton_master.hpp"
 #include "maxmargin/simplex/proximal_master.hpp"
 
 namespace maxmargin {
@@ -41,22 +42,48 @@ void linear_master_extragradient(const In<std::int32_t>& starts, const In<std::i
     linear_master::extragradient(program, point, step, steps);
 }
 
+// The rows and the terms of the weights that proximal and Newton masters share.
+proximal_master::Program proximal_program(const In<std::int32_t>& starts, const In<std::int32_t>& columns,
+                                          const In<double>& values, const In<double>& b, const In<std::int32_t>& first,
+                                          const In<double>& center, const In<double>& mu, const In<double>& lower,
+                                          double price) {
+    const std::size_t n_rows = b.size(), n = center.size();
+    require(mu.size() == n && lower.size() == n, "center, mu and lower must have one entry per weight");
+    require(first.size() >= 1 && rises_to(view(first), n_rows), "first must rise from 0 to the number of rows");
+    const linear_master::Compressed rows = compressed(starts, columns, values, n_rows, n);
+    return {rows.starts, rows.at, rows.values, view(b), view(first), view(center), view(mu), view(lower), price};
+}
+
 double proximal_master_ascend(const In<std::int32_t>& starts, const In<std::int32_t>& columns, const In<double>& values,
                               const In<double>& b, const In<std::int32_t>& first, const In<double>& center,
                               const In<double>& mu, const In<double>& lower, Out<double>& w, Out<double>& g,
                               Out<double>& lambda, double price, double enough, double aim, std::int64_t sweeps,
                               std::uint32_t seed) {
-    const std::size_t n_rows = b.size(), n = center.size();
-    require(mu.size() == n && lower.size() == n, "center, mu and lower must have one entry per weight");
-    require(w.size() == n && g.size() == n, "w and g must have one entry per weight");
-    require(lambda.size() == n_rows, "multipliers must have one entry per row");
-    require(first.size() >= 1 && rises_to(view(first), n_rows), "first must rise from 0 to the number of rows");
-    const linear_master::Compressed rows = compressed(starts, columns, values, n_rows, n);
-    const proximal_master::Program program{rows.starts,  rows.at,  rows.values, view(b), view(first),
-                                           view(center), view(mu), view(lower), price};
+    const proximal_master::Program program =
+        proximal_program(starts, columns, values, b, first, center, mu, lower, price);
+    require(w.size() == center.size() && g.size() == center.size(), "w and g must have one entry per weight");
+    require(lambda.size() == b.size(), "multipliers must have one entry per row");
     const proximal_master::Point point{view(w), view(g), view(lambda)};
     NoGil release;
     return proximal_master::Ascent(program, point, seed).run(enough, aim, sweeps);
+}
+
+nb::tuple newton_master_minimize(const In<std::int32_t>& starts, const In<std::int32_t>& columns,
+                                 const In<double>& values, const In<double>& b, const In<std::int32_t>& first,
+                                 const In<double>& center, const In<double>& mu, const In<double>& lower,
+                                 const In<double>& around, Out<double>& w, Out<double>& lambda, double price,
+                                 double smoothing, double aim, std::int64_t steps) {
+    const proximal_master::Program program =
+        proximal_program(starts, columns, values, b, first, center, mu, lower, price);
+    require(w.size() == center.size(), "w must have one entry per weight");
+    require(lambda.size() == b.size() && around.size() == b.size(), "multipliers must have one entry per row");
+    require(smoothing > 0.0, "smoothing must be positive");
+    newton_master::Outcome outcome{};
+    {
+        NoGil release;
+        outcome = newton_master::Minimization(program, smoothing, view(around), view(w), view(lambda)).run(aim, steps);
+    }
+    return nb::make_tuple(outcome.left, outcome.steps);
 }
 
 }  // namespace
@@ -71,6 +98,12 @@ void bind_linear_master(nb::module_& module) {
                "multipliers"_array, "price"_a, "enough"_a, "aim"_a, "sweeps"_a, "seed"_a,
                "Coordinate ascent on the dual of a linear program with a proximal term, until a sweep had no more than "
                "aim to gain; moves w, g and multipliers in place. Returns what the last sweep had to gain.");
+    module.def(
+        "newton_master_minimize", &newton_master_minimize, "starts"_array, "columns"_array, "values"_array, "b"_array,
+        "first"_array, "center"_array, "mu"_array, "lower"_array, "around"_array, "w"_array, "multipliers"_array,
+        "price"_a, "smoothing"_a, "aim"_a, "steps"_a,
+        "Newton steps on a smoothed linear program with a proximal term, until no derivative is above aim; moves "
+        "w in place and writes multipliers. Returns the largest derivative left and the number of steps.");
 }
 
 }  // namespace maxmargin

@@ -1,6 +1,7 @@
 """Which solver fits a problem: the choice behind ``solver="auto"``, with the reason.
 
-The rules follow what ``benchmarks/solvers.py`` measured, see docs/choosing-a-solver.md.
+The rules follow what ``benchmarks/solvers.py`` and, for a ridge penalty, ``benchmarks/auto.py`` measured, see
+docs/choosing-a-solver.md.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient
 from maxmargin.solvers.first_order.extragradient import Extragradient
 from maxmargin.solvers.first_order.projected_subgradient import ProjectedSubgradient
 from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
+from maxmargin.structures.base import Structure
 
-FEW_WEIGHTS = 300
-"""Up to this many weights a few Newton masters solve a problem with a ridge; beyond, online passes are faster."""
+FEW_WEIGHTS, FEW_PRODUCTS = 300, 300_000
+"""Up to this many weights, and examples times weights, a few masters solve a problem with a ridge, whatever C; beyond,
+passes over single examples are as fast or much faster."""
+
+POINT_BYTES = 72
+"""Memory of simplicial decomposition per example and weight: six points, dense, of 12 bytes a weight."""
+
+MASTER_BYTES = 1_000_000_000
+"""Masters that would need more than this are not kept."""
 
 STORED_PARTS = 50_000_000
 """Above this many parts the structures player's vectors (8 bytes a part, about ten of them) are not stored."""
@@ -40,19 +49,45 @@ def choose(problem: Problem) -> tuple[Solver, str]:
 
 
 def _with_l2_norm(problem: Problem) -> tuple[Solver, str]:
-    n = problem.n_weights
-    if problem.region.ridge is None:
-        return _without_penalty(problem)
+    return _without_penalty(problem) if problem.region.ridge is None else _with_ridge(problem)
+
+
+def master_bytes(problem: Problem) -> int:
+    """About how much memory the points of simplicial decomposition take if their features are dense."""
+    return POINT_BYTES * problem.structure.n_examples * problem.n_weights
+
+
+def _visits_are_compiled(problem: Problem) -> bool:
+    """Whether the most violated output of one example is found without a call of Python."""
+    if type(problem.structure).oracle is Structure.oracle:
+        return False
+    return problem.rescaling == "margin" or not problem.structure.marginals_unsupported
+
+
+def _with_ridge(problem: Problem) -> tuple[Solver, str]:
+    n, n_examples, memory = problem.n_weights, problem.structure.n_examples, master_bytes(problem)
+    size = f"a ridge penalty, {n_examples} examples and {n} weights"
+    needed = f"about {memory / 1e9:.1f} GB"
     if problem.slack == "quadratic":
-        return SimplicialDecomposition(), "a ridge penalty and quadratic slack: simplicial decomposition"
-    if n <= FEW_WEIGHTS:
+        if memory <= MASTER_BYTES:
+            return SimplicialDecomposition(), f"{size}, quadratic slack: simplicial decomposition"
+        return (
+            SimplicialDecomposition(master="one"),
+            f"{size}, quadratic slack: simplicial decomposition over sums of all examples, as points of each would "
+            f"take {needed}",
+        )
+    if n <= FEW_WEIGHTS and n_examples * n <= FEW_PRODUCTS:
+        return SimplicialDecomposition(), f"{size}, so few: simplicial decomposition, which needs the fewest passes"
+    if not _visits_are_compiled(problem) and memory <= MASTER_BYTES:
         return (
             SimplicialDecomposition(),
-            f"a ridge penalty and only {n} weights: simplicial decomposition, which needs the fewest passes",
+            f"{size}, and no compiled search in single examples: simplicial decomposition, which needs the fewest "
+            f"passes, over all examples at once; its points take {needed}",
         )
     return (
         BlockFrankWolfe(),
-        f"a ridge penalty and {n} weights: block-coordinate Frank-Wolfe, the fastest here on so many",
+        f"{size}: block-coordinate Frank-Wolfe, the fastest here on so many; it stores only outputs, where points of "
+        f"simplicial decomposition would take {needed}",
     )
 
 

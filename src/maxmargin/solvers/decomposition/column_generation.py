@@ -10,7 +10,7 @@ LP (6) of the paper divided by its C, which is our C: neither divides by the num
 the outputs), with "margin" and "slack" LP (6) with the loss in place of, or as a factor of, the margin of 1. There
 ``w >= 0``; here signs are those of the region.
 
-Masters are solved in one of two ways, and what goes beyond the paper differs.
+Masters are solved in one of three ways, and what goes beyond the paper differs.
 
 *Exact masters* (HiGHS) jump from vertex to far vertex, so each keeps its weights in a box around the best so far
 (Marsten, Hogan and Blankenship 1975), which grows while masters keep what they promise, shrinks where they are far off,
@@ -21,10 +21,10 @@ zero weights only when its gold output is the best one of all, which says little
 first rounds solve the problem with the margin rescaled, roughly, whose weights are the first box's center and whose
 outputs the first rows.
 
-*Proximal masters* (``proximal_master.py``) stay near their center by themselves. They start from the weights of an
-averaged perceptron, which halves the rounds.
+*Proximal masters* (``proximal_master.py``) and *Newton masters* (``newton_master.py``) stay near their center by
+themselves. They start from the weights of an averaged perceptron, which halves the rounds.
 
-With both, rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
+With all, rows without a multiplier for ``age`` rounds leave the master; a row that has come back twice stays, so that
 rounds are finite.
 
 Cost of a round: one or two argmax passes (and one for the certificate), the features of the rows, and the master, which
@@ -51,14 +51,18 @@ from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem, hinges
 from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, MasterProblem, OutputRows
+from maxmargin.solvers.decomposition.newton_master import NewtonMaster
 from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
 from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
 from maxmargin.solvers.online.perceptron import AveragedPerceptron
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
-MANY = 300_000
-"""From this many examples times weights on "auto" takes proximal masters: vertices are then a bad choice in early
-masters, and costly ones."""
+FEW = 1_000
+"""Up to this many weights "auto" takes Newton masters, whose Hessians are matrices of that size."""
+
+SOME, MANY = 30_000, 300_000
+"""From this many examples times weights on "auto" takes Newton masters if there are few weights, or else proximal ones:
+vertices are then a bad choice in early masters, and costly ones."""
 
 PASSES = 10
 """Passes of the averaged perceptron whose weights a run with proximal masters starts from."""
@@ -123,19 +127,20 @@ class ColumnGeneration(Solver):
     """Settings of column generation. ``ColumnGeneration.plain()`` is the 2009 paper's own version.
 
     Attributes:
-        master: how master problems are solved: "highs" (dual simplex, warm), "proximal" (proximal steps by coordinate
-            ascent, see :mod:`~maxmargin.solvers.decomposition.proximal_master`), or "auto", the second for many
-            examples times weights without a ball, else the first.
+        master: how master problems are solved: "highs" (dual simplex, warm), "newton" (Newton steps on a smoothed
+            objective, see :mod:`~maxmargin.solvers.decomposition.newton_master`), "proximal" (proximal steps by
+            coordinate ascent, see :mod:`~maxmargin.solvers.decomposition.proximal_master`), or "auto", by examples and
+            weights: the second for few weights, the third for many, the first for small problems and balls.
         k_best: rows per example and round, from the ``k_best`` most violated outputs. More than one
             needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows. "auto": 3 with exact
-            masters, 10 with proximal ones, where a row costs less.
+            masters, 10 with the others, where a row costs less.
         stabilize: keep the weights of exact masters in a box around the best so far, a trust region, and decode halfway
-            to them too, after a warm-up where that is needed; start proximal ones from an averaged perceptron.
+            to them too, after a warm-up where that is needed; start the others from an averaged perceptron.
         max_iter: limit of rounds when the caller gives none.
     """
 
-    master: Literal["auto", "highs", "proximal"] = "auto"
+    master: Literal["auto", "highs", "newton", "proximal"] = "auto"
     k_best: int = 1
     age: int | Literal["auto"] | None = "auto"
     stabilize: bool = True
@@ -151,7 +156,7 @@ class ColumnGeneration(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _checks.one_of("master", self.master, ("auto", "highs", "proximal"))
+        _checks.one_of("master", self.master, ("auto", "highs", "newton", "proximal"))
         _checks.integer("k_best", self.k_best, least=1)
         if self.age is not None and not _checks.is_one_of(self.age, "auto"):
             _checks.integer("age", self.age, least=1)
@@ -161,8 +166,8 @@ class ColumnGeneration(Solver):
         if reason := super().unsupported(problem):
             return reason
         lasso = problem.region.lasso
-        if self.master == "proximal" and lasso is not None and np.isfinite(lasso.radius):
-            return 'proximal masters do not support a ball; use master="highs", or C without a radius'
+        if self.master in ("newton", "proximal") and lasso is not None and np.isfinite(lasso.radius):
+            return f'{self.master} masters do not support a ball; use master="highs", or C without a radius'
         if self.k_best > 1 and problem.rescaling == "slack":
             return 'the k most violated outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
         if self.k_best > 1 and problem.good is not None:
@@ -174,14 +179,17 @@ class ColumnGeneration(Solver):
     def _master(self, problem: Problem, random: np.random.Generator) -> Master:
         region, n_examples = problem.region, problem.structure.n_examples
         assert region.lasso is not None
-        many = n_examples * problem.n_weights > MANY and np.isinf(region.lasso.radius)
-        if self.master == "proximal" or (self.master == "auto" and many):
-            return ProximalMaster(region, n_examples, random)
-        return HighsMaster(region, n_examples)
+        master, size = self.master, n_examples * problem.n_weights
+        if master == "auto" and np.isinf(region.lasso.radius):
+            few = problem.n_weights <= FEW
+            master = "newton" if few and size > SOME else "proximal" if not few and size > MANY else "highs"
+        if master == "newton":
+            return NewtonMaster(region, n_examples)
+        return ProximalMaster(region, n_examples, random) if master == "proximal" else HighsMaster(region, n_examples)
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
-        """No rows, at the start weights; without given ones, proximal masters start from an averaged perceptron, exact
-        ones with a warm-up where that helps."""
+        """No rows, at the start weights; without given ones, Newton and proximal masters start from an averaged
+        perceptron, exact ones with a warm-up where that helps."""
         problem = run.problem
         weights = start.weights_for(problem)
         state = self._empty(run, weights)

@@ -68,7 +68,7 @@ class _Step:
     left: float
 
 
-class _Program:
+class RowProgram:
     """A master problem over the weights that can differ from zero, rows of an example adjacent."""
 
     def __init__(self, rows: OutputRows, region: Region, n_examples: int, start: FloatArray) -> None:
@@ -121,11 +121,16 @@ class _Program:
         values = np.asarray(self.matrix @ weights) + self.loss
         slacks = linear_masters.slacks(values, self.owner, self.n_examples)
         model = self.price * float(np.abs(weights).sum()) + float(slacks.sum())
+        bound, lacking = self.bound(multipliers)
+        return _Step(weights, model, bound, lacking, left)
+
+    def bound(self, multipliers: FloatArray) -> tuple[float, float]:
+        """The lower bound by the multipliers, made feasible, and how much that cost."""
         g = np.asarray(self.matrix.T @ multipliers)
         pull = np.where(self.lower < 0.0, np.abs(g), -g)
         gain, most = float(self.loss @ multipliers), float(np.max(pull, initial=0.0))
         bound = gain * min(1.0, self.price / most) if most > 0.0 else gain
-        return _Step(weights, model, bound, gain - bound, left)
+        return bound, gain - bound
 
 
 class ProximalMaster(Master):
@@ -158,7 +163,7 @@ class ProximalMaster(Master):
             return Answer(np.zeros(len(begin.weights)), begin.multipliers)
         if self.center is None or problem.value <= self.at_center - SERIOUS * (self.at_center - self.model):
             self.center, self.at_center = begin.weights, problem.value
-        program = _Program(rows, self.region, self.n_examples, self.center)
+        program = RowProgram(rows, self.region, self.n_examples, self.center)
         center = self.center[program.columns]
         self.proximal_weight = self.proximal_weight or program.proximal_weight()
         multipliers = rows.feasible(begin.multipliers, self.n_examples)[program.order]

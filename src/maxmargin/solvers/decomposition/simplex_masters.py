@@ -321,7 +321,9 @@ class Masters:
             # zeta comes after the weights; the factor of the row multiplies it too.
             factor = np.where(factor == 0.0, 1.0, factor)
             unit = self.zeta_unit[first + examples] / factor
-            rows = _with_entries(sp.csr_array(rows), self.problem.n_weights + first + examples, unit)
+            n = self.problem.n_weights
+            width = n + self.problem.structure.n_examples
+            rows = _with_entries(sp.csr_array(rows), n + first + examples, unit, width)
         return Found(hinges, first + examples, sp.csr_array(rows), factor, violated.loss[examples])
 
     def _sums(self, part: Problem, violated: MostViolated, first: int, hinges: FloatArray) -> Found:
@@ -460,11 +462,11 @@ def _sum_by(of: IntArray, n: int, factor: FloatArray) -> sp.csr_array:
     return sp.csr_array((factor, (of, np.arange(len(of)))), shape=(n, len(of)))
 
 
-def _with_entries(rows: sp.csr_array, columns: IntArray, values: FloatArray) -> sp.csr_array:
-    """The matrix with one more entry at the end of every row, in a column after all others."""
+def _with_entries(rows: sp.csr_array, columns: IntArray, values: FloatArray, width: int) -> sp.csr_array:
+    """The matrix with one more entry at the end of every row, in a column after all others, ``width`` columns wide."""
     n = rows.shape[0]
     ends = rows.indptr[1:]
     return sp.csr_array(
         (np.insert(rows.data, ends, values), np.insert(rows.indices, ends, columns), rows.indptr + np.arange(n + 1)),
-        shape=(n, max(rows.shape[1], int(columns.max(initial=0)) + 1)),
+        shape=(n, width),
     )
