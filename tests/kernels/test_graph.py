@@ -82,8 +82,7 @@ def test_argmax_within_a_tolerance(
     assert not points.status.any()
     assert twin.feasibility(structure, points.z) <= 1e-12
     assert np.all(points.value >= exact - 1e-9 * size)
-    shares = tol * structure.sizes / max(1, structure.n_parts)
-    assert np.all(points.value - structure.by_example(scores * points.z) <= shares + 1e-8 * size)
+    assert points.value.sum() - scores @ points.z <= tol + 1e-8 * size.sum()
 
 
 def test_a_tolerance_saves_the_search_for_fractions() -> None:
@@ -421,10 +420,9 @@ def test_bindings_check_lengths() -> None:
     structure = one(PairwiseGraph, 2, np.array([[0, 1]]), 2)
     n = structure.n_parts
     m, z, value, status = np.zeros(4), np.zeros(n), np.zeros(1), np.zeros(1, dtype=np.int8)
-    layout, tol, last = structure._layout, np.zeros(1), np.zeros(1, dtype=np.int8)
+    layout, tol, last = structure._layout, 0.0, np.zeros(1, dtype=np.int8)
     for arguments in (
         (np.zeros(n + 1), tol, last, 1, 1, m, z, value, status, 1),
-        (np.zeros(n), tol[:0], last, 1, 1, m, z, value, status, 1),
         (np.zeros(n), tol - 1.0, last, 1, 1, m, z, value, status, 1),
         (np.zeros(n), tol + np.inf, last, 1, 1, m, z, value, status, 1),
         (np.zeros(n), tol, last[:0], 1, 1, m, z, value, status, 1),

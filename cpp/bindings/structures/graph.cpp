@@ -22,17 +22,17 @@ void check(const CutGraphs& g, std::int64_t labels, bool table, std::size_t pack
     require(value == examples && status == examples, "one value and status per example");
 }
 
-void argmax(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, In<double> tol,
-            In<std::int8_t> last, int pass_limit, int step_limit, Out<double> multipliers, Out<double> z,
-            Out<double> value, Out<std::int8_t> status, int threads) {
+void argmax(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, double tol, In<std::int8_t> last,
+            int pass_limit, int step_limit, Out<double> multipliers, Out<double> z, Out<double> value,
+            Out<std::int8_t> status, int threads) {
     const CutGraphs g = batch.graphs();
     check(g, labels, table, scores.size(), multipliers.size(), z.size(), value.size(), status.size());
-    require(tol.size() == value.size() && last.size() == value.size(), "one tol and one last per example");
-    for (const double one : view(tol)) require(one >= 0 && std::isfinite(one), "tol must be finite and not negative");
+    require(last.size() == value.size(), "one last per example");
+    require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
     require(pass_limit >= 1 && step_limit >= 0, "limits must be positive");
     const auto n = static_cast<std::int32_t>(labels);
     const NoGil unlocked;
-    (table ? network::argmax<true> : network::argmax<false>)(g, n, view(scores), view(tol), view(last), pass_limit,
+    (table ? network::argmax<true> : network::argmax<false>)(g, n, view(scores), tol, view(last), pass_limit,
                                                              step_limit, view(multipliers), view(z), view(value),
                                                              view(status), threads);
 }
@@ -64,7 +64,7 @@ void project(const CutBatch& batch, std::int64_t labels, bool table, In<double> 
 }  // namespace
 
 void bind_graph(nb::module_& module) {
-    module.def("graph_argmax", &argmax, "batch"_a, "labels"_a, "table"_a, "scores"_array, "tol"_array, "last"_array,
+    module.def("graph_argmax", &argmax, "batch"_a, "labels"_a, "table"_a, "scores"_array, "tol"_a, "last"_array,
                "pass_limit"_a, "step_limit"_a, "multipliers"_array, "z"_array, "value"_array, "status"_array,
                "threads"_a);
     module.def("graph_certify", &evaluate<network::certify<true>, network::certify<false>>, "batch"_a, "labels"_a,

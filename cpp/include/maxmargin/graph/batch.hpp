@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -63,18 +64,32 @@ void for_each(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const
     });
 }
 
-// m: in a start, out the multipliers of the bound `value`. tol[i]: how far bound and point may be apart and yet be OK,
-// 0 for as near as can be. last[i]: whether they may be apart by `enough` instead of `sought`, as no other solver comes
-// after this one; 2: messages alone, without steps.
+// m: in a start, out the multipliers of the bound `value`. tol: how far bounds and points may be apart in all and yet
+// be OK, 0 for as near as can be; an example keeps to its share where labelings alone do not keep to the whole.
+// last[i]: whether they may be apart by `enough` instead of `sought`, as no other solver comes after this one; 2:
+// messages alone, without steps.
 template <bool table>
-void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores,
-            std::span<const double> tol, std::span<const std::int8_t> last, int pass_limit, int step_limit,
-            std::span<double> m, std::span<double> z, std::span<double> value, std::span<std::int8_t> status,
-            int threads) {
+void argmax(const cut::CutGraphs& graphs, std::int32_t labels, std::span<const double> scores, double tol,
+            std::span<const std::int8_t> last, int pass_limit, int step_limit, std::span<double> m, std::span<double> z,
+            std::span<double> value, std::span<std::int8_t> status, int threads) {
+    const auto share = [&](const Example<table>& x) {
+        return tol * static_cast<double>(x.node_parts() + x.edge_parts()) / static_cast<double>(z.size());
+    };
+    std::vector<double> gaps(status.size());
     for_each<table>(graphs, labels, scores, m, z, value, status, threads,
                     [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
-                        Maximum<table> maximum(x, own, tol[i], to.multipliers, to.nodes, to.edges);
-                        return maximum.run(pass_limit, last[i] == 2 ? 0 : step_limit, last[i] != 0, value[i]);
+                        Maximum<table> maximum(x, own, share(x), to.multipliers, to.nodes, to.edges);
+                        return maximum.find_labeling(pass_limit, step_limit > 0 && last[i] != 2, value[i], gaps[i]);
+                    });
+    if (std::accumulate(gaps.begin(), gaps.end(), 0.0) <= tol) {
+        std::replace(status.begin(), status.end(), inexact, ok);
+        return;
+    }
+    for_each<table>(graphs, labels, scores, m, z, value, status, threads,
+                    [&](std::int64_t i, const auto& x, const Place& to, auto& own) {
+                        if (status[i] == ok) return ok;
+                        Maximum<table> maximum(x, own, share(x), to.multipliers, to.nodes, to.edges);
+                        return maximum.find_fractions(last[i] == 2 ? 0 : step_limit, last[i] != 0, value[i]);
                     });
 }
 

@@ -65,18 +65,27 @@ class Maximum {
     Maximum(const Example<table>& x, Scratch<table>& own, double tol, double* m, double* z, double* t)
         : x_(x), own_(own), tol_(tol), m_(m), z_(z), t_(t), range_(range_of(x)), slack_(rounding * size_of(x)) {}
 
-    // `last`: no other solver follows, so a gap of `enough` suffices.
-    std::int8_t run(int pass_limit, int step_limit, bool last, double& value) {
-        const bool integral = pass_messages(pass_limit, step_limit > 0);
+    // The labeling that messages find. `search`: expansion moves too.
+    std::int8_t find_labeling(int pass_limit, bool search, double& value, double& gap) {
+        pass_messages(pass_limit, search);
         write(own_.label.data());
-        if (!integral && !cut_double()) take_steps(step_limit);
-        const double gap = bound_over_point(x_, m_, z_, t_);
-        value = score_of(x_, z_, t_) + gap;
-        const double allowed = integral ? 10.0 * tight : last ? enough : 10.0 * sought;
-        return gap <= std::max(tol_, allowed * range_) + 10.0 * slack_ ? ok : inexact;
+        return valued(10.0 * tight, value, gap);
+    }
+
+    // Goes on from that labeling. `last`: no other solver follows, so a gap of `enough` suffices.
+    std::int8_t find_fractions(int step_limit, bool last, double& value) {
+        if (!cut_double()) take_steps(step_limit);
+        double gap;
+        return valued(last ? enough : 10.0 * sought, value, gap);
     }
 
    private:
+    std::int8_t valued(double allowed, double& value, double& gap) const {
+        gap = bound_over_point(x_, m_, z_, t_);
+        value = score_of(x_, z_, t_) + gap;
+        return gap <= std::max(tol_, allowed * range_) + 10.0 * slack_ ? ok : inexact;
+    }
+
     bool meets(double bound, double score) const { return bound - score <= std::max(tol_, tight * range_) + slack_; }
 
     // The best point whose nodes are those of a labeling: in (2) a part with a score < 0 stays 0 where its ends agree.
@@ -94,9 +103,9 @@ class Maximum {
         return sum;
     }
 
-    // Whether a labeling, left in own_.label, meets the bound. `search`: whether to look for better labelings by
-    // expansion moves, which cost as much as dozens of passes: once the bound has settled.
-    bool pass_messages(int limit, bool search) {
+    // Leaves a labeling in own_.label, if possible one that meets the bound. `search`: whether to look for better
+    // labelings by expansion moves, which cost as much as dozens of passes: once the bound has settled.
+    void pass_messages(int limit, bool search) {
         Messages<table>::admit(x_, m_);
         double best = 0.0, bound = 0.0, last_gap = 0.0, last_bound = 0.0;
         std::vector<std::int32_t>& found = own_.messages.label;
@@ -117,18 +126,17 @@ class Maximum {
         for (int pass = 0; pass < limit; ++pass) {
             bound = own_.messages.pass(x_, pass % 2 == 0, pass == 0, m_);
             keep_if_better(pass == 0);
-            if (meets(bound, best)) return true;
+            if (meets(bound, best)) return;
             if (pass % 10 < 9) continue;
             own_.messages.improve(x_, found.data(), 20);
             keep_if_better(false);
             if (search && pass > 10 && last_bound - bound < 0.5 * tol_) expand();
-            if (meets(bound, best)) return true;
+            if (meets(bound, best)) return;
             if (pass > 10 && bound - best > 0.9 * last_gap) break;
             last_gap = bound - best;
             last_bound = bound;
         }
         if (search) expand();
-        return meets(bound, best);
     }
 
     // Two labels of a table: whether a cut settles it. Otherwise multipliers and point are as before.

@@ -124,8 +124,10 @@ class Network(Structure):
         return self.argmax_within(scores, 0.0, warm=warm)
 
     def argmax_within(self, scores: FloatArray, tol: float, *, warm: Any = None) -> Points:
-        """As :meth:`argmax`, where bounds may exceed the scores of the points by ``tol`` in all: examples share it by
-        their parts. Status OK means that an example keeps to its share.
+        """As :meth:`argmax`, where bounds may exceed the scores of the points by ``tol`` in all.
+
+        Where labelings alone are not as near, an example gets a share of it by its parts, and OK means that it keeps to
+        that.
         """
         packed, tol = vector(scores, self.n_parts, "scores"), _checks.number("tol", tol, least=0)
         return self._maximum(packed, warm, np.zeros(self.n_examples, dtype=np.bool_), tol)
@@ -136,9 +138,8 @@ class Network(Structure):
         z, value, status = self._buffers()
         large = self.sizes > HIGHS_PARTS
         last = np.where(by_messages, np.int8(2), large.astype(np.int8))
-        shares: FloatArray = tol / max(1, self.n_parts) * self.sizes.astype(np.float64)
         _kernels.graph_argmax(
-            *self._layout, packed, shares, last, _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
+            *self._layout, packed, tol, last, _PASS_LIMIT, _STEP_LIMIT, multipliers, z, value, status,
             _threads.current(),
         )  # fmt: skip
         solvable = (self.sizes <= INTERIOR_POINT_PARTS) & ~by_messages
