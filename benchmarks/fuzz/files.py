@@ -332,18 +332,23 @@ def _read(
 
 
 def bomb(random: Generator) -> bytes:
-    """A small file that expands to hundreds of megabytes."""
+    """A small file that expands to hundreds of megabytes, or to just as much as is allowed."""
     megabyte = (b"0-0 1-1\n", b"a b\n", b"\0", b"\n", b"x", b"[")[random.integers(6)] * (1 << 18)
     stream = io.BytesIO()
     if random.random() < 0.8:
         with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) as file:
-            for _ in range(100):
+            for _ in range(int(random.choice([1, 3, 100]))):
                 file.write(megabyte)
     else:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            content = io.BytesIO()
-            np.save(content, np.zeros((20_000, 2_000)))
-            archive.writestr("image.npy", content.getvalue())
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (20_000, 2_000)})
+        with (
+            zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+            archive.open("image.npy", "w") as member,
+        ):
+            member.write(header.getvalue())
+            for _ in range(320):
+                member.write(bytes(1_000_000))
     return stream.getvalue()
 
 

@@ -26,7 +26,7 @@ EXPANSION = "MAXMARGIN_EXPANSION"
 """The environment variable that says how many times its size a compressed file may expand to; 100 by default."""
 
 _EXPANSION = 100.0
-_ALWAYS = 1 << 24
+_ALWAYS = 1 << 22
 _PIECE = 1 << 20
 
 
