@@ -68,7 +68,7 @@ class TiedRows(Features):
         self.kept = self._column = None
         if kept is not None:
             kept = integers(kept, "kept")
-            inside = kept.ndim == 1 and (not kept.size or (kept[0] >= 0 and kept[-1] < self.n_parts))
+            inside = kept.ndim == 1 and (not kept.size or (kept.min() >= 0 and kept.max() < self.n_parts))
             if not inside or np.any(np.diff(kept) <= 0):
                 raise ValueError(f"kept parts must rise and lie in 0..{self.n_parts - 1}")
             self.n_parts, self.kept = len(kept), kept
