@@ -195,7 +195,7 @@ def spoiled(random: np.random.Generator, value: Any) -> Any:
             return junk(random)
     if isinstance(value, (list, tuple)):
         return _list(random, value)
-    if isinstance(value, dict) and value:
+    if type(value) is dict and value:
         return _dict(random, value)
     if isinstance(value, bool):
         return _one(random, [not value, int(value), str(value), np.bool_(value), None, 2, float(value)])
