@@ -846,7 +846,7 @@ def test_memory_is_that_of_the_machine_unless_it_is_set(monkeypatch):
         _memory.require(8e18, "it", "buy more")
     _memory.require(1e6, "it", "buy more")
     monkeypatch.setattr(_memory, "LIMIT", 10**6)
-    with pytest.raises(ValueError, match="it would need 1.5 MB of memory, there are 1 MB; buy more"):
+    with pytest.raises(ValueError, match=r"it would need 1\.5 MB of memory, there are 1 MB; buy more"):
         _memory.require(1.5e6, "it", "buy more")
 
 

@@ -84,12 +84,14 @@ class Kernel:
     def values(self, first: Matrix, second: Matrix) -> FloatArray:
         """Kernel values between all rows of two matrices, shape ``(n, m)``; of a resolved kernel."""
         for rows in (first, second):
-            if (
-                not (isinstance(rows, np.ndarray) or sp.issparse(rows))
-                or len(rows.shape) != 2
-                or rows.dtype.kind != "f"
-            ):
-                raise ValueError(f"a kernel compares rows of matrices of floats, got {_checks.shown(rows)}")
+            plain = type(rows) is np.ndarray or sp.issparse(rows)
+            if not plain or len(rows.shape) != 2 or rows.dtype != np.float64:
+                raise ValueError(f"a kernel compares rows of matrices of float64, got {_checks.shown(rows)}")
+            values = rows.data if sp.issparse(rows) else rows
+            if not values.flags.c_contiguous:
+                _memory.require(8.0 * values.size, "rows of a kernel", "give an array of its own, not a view")
+            if not np.isfinite(values).all():
+                raise ValueError("a kernel compares rows of finite numbers, got NaN or infinity")
         if first.shape[1] != second.shape[1]:
             raise ValueError(f"a kernel compares rows of equal length, got {first.shape[1]} and {second.shape[1]}")
         shape = (int(first.shape[0]), int(second.shape[0]))

@@ -155,6 +155,13 @@ class Start:
     potentials: FloatArray | None = None
     active_set: ActiveSet | None = None
 
+    def __post_init__(self) -> None:
+        if self.active_set is not None:
+            _checks.instance("active_set", self.active_set, ActiveSet, "an ActiveSet or None")
+        if self.potentials is not None:
+            given = array_of(self.potentials, "potentials", "fiub", "a packed vector of numbers")
+            object.__setattr__(self, "potentials", given)
+
     def weights_for(self, problem: Problem) -> FloatArray:
         """The start weights, moved into the region; zeros by default."""
         if self.weights is None:

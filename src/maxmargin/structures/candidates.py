@@ -115,7 +115,8 @@ class Candidates(Structure):
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
     ) -> Points:
         """Every candidate is tried: exact."""
-        values = vector(scores, self.n_parts, "scores")
+        values, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
+        margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
         with np.errstate(invalid="ignore", over="ignore"):
             products = (costs + constants[self._owner]) * (margin[self._owner] + values)
         points = self.argmax(products)

@@ -44,6 +44,9 @@ from maxmargin.structures._arrays import as_bytes
 from maxmargin.structures.base import FloatArray, IntArray
 
 DIRECTIONS = ("frank-wolfe", "away", "pairwise")
+_MOST = (1 << 31) - 1
+"""Kernels count steps and outputs in 32 bits."""
+
 SAMPLINGS = ("uniform", "gap")
 REFRESH = 20
 """Passes after which ``g`` is recomputed, as sums of changes drift by rounding."""
@@ -111,9 +114,9 @@ class BlockFrankWolfe(OnlineSolver):
         super().__post_init__()
         _checks.one_of("direction", self.direction, DIRECTIONS)
         _checks.one_of("sampling", self.sampling, SAMPLINGS)
-        _checks.integer("steps", self.steps, least=1)
-        _checks.integer("kept_passes", self.kept_passes, least=0)
-        _checks.integer("outputs", self.outputs, least=2)
+        _checks.integer("steps", self.steps, least=1, most=_MOST)
+        _checks.integer("kept_passes", self.kept_passes, least=0, most=_MOST)
+        _checks.integer("outputs", self.outputs, least=2, most=_MOST)
         _checks.number("cache", self.cache, least=0, most=1)
 
     def init(self, run: Run, start: Start) -> BlockState:

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
-from maxmargin.structures._arrays import example_numbers, offsets_in_memory, offsets_of, vector
+from maxmargin.structures._arrays import array_of, example_numbers, offsets_in_memory, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
 from maxmargin.structures.chains.sequences import LabelSequences
 from maxmargin.structures.chains.transitions import TransitionConstraints
@@ -195,7 +195,7 @@ class Chain(LabelSequences):
     ) -> tuple[IntArray, int, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Arguments of kernels for one matrix of pair scores that all examples share."""
         nodes = vector(scores, self.starts[1], "scores of the nodes, which go with pairs,")
-        matrix = np.ascontiguousarray(pairs, dtype=np.float64)
+        matrix = np.ascontiguousarray(array_of(pairs, "pairs", "fiub", "numbers"), dtype=np.float64)
         if matrix.shape != (self.n_labels, self.n_labels):
             raise ValueError(f"pairs must have shape ({self.n_labels}, {self.n_labels}), got {matrix.shape}")
         pairs_mask, first, last = self._masks

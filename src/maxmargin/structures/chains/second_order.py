@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
-from maxmargin.structures._arrays import example_numbers, offsets_in_memory, vector
+from maxmargin.structures._arrays import array_of, example_numbers, offsets_in_memory, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
 from maxmargin.structures.chains.sequences import LabelSequences
 from maxmargin.structures.chains.transitions import TransitionConstraints
@@ -90,7 +90,7 @@ class SecondOrderChain(LabelSequences):
         triples = ((owner[third] * k + flat[third - 2]) * k + flat[third - 1]) * k + flat[third]
         return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + pairs, self.starts[2] + triples]))
 
-    def _packed(self, scores: FloatArray, what: str = "scores") -> _Batch:
+    def _packed(self, scores: npt.ArrayLike, what: str = "scores") -> _Batch:
         """First arguments of every kernel: offsets, constraints, and the three blocks of a packed vector."""
         scores = vector(scores, self.n_parts, what)
         _, pairs, triples, _ = self.starts
@@ -99,13 +99,15 @@ class SecondOrderChain(LabelSequences):
     def _tables(self, nodes: npt.ArrayLike, pairs: npt.ArrayLike, triples: npt.ArrayLike | None) -> _Batch:
         """The same from tables for all examples."""
         k = self.n_labels
-        given = np.ascontiguousarray(pairs, dtype=np.float64)
-        three = np.zeros((k, k, k)) if triples is None else np.ascontiguousarray(triples, dtype=np.float64)
+        given = np.ascontiguousarray(array_of(pairs, "pairs", "fiub", "numbers"), dtype=np.float64)
+        three = np.zeros((k, k, k))
+        if triples is not None:
+            three = np.ascontiguousarray(array_of(triples, "triples", "fiub", "numbers"), dtype=np.float64)
         if given.shape != (k, k) or three.shape != (k, k, k):
             raise ValueError(
                 f"pairs and triples must have shapes {(k, k)} and {(k, k, k)}, got {given.shape} and {three.shape}"
             )
-        flat = np.asarray(nodes, dtype=np.float64).reshape(-1)
+        flat = array_of(nodes, "node scores", "fiub", "numbers").reshape(-1)
         return *self._head, vector(flat, self.starts[1], "node scores"), given.ravel(), three.ravel()
 
     @cached_property
@@ -133,7 +135,7 @@ class SecondOrderChain(LabelSequences):
             pairs: pair scores of all examples, shape ``(K, K)``, as in prediction: tables are laid out once.
             triples: triple scores of all examples, shape ``(K, K, K)``; None for zeros.
         """
-        args = self._packed(np.asarray(scores)) if pairs is None else self._tables(scores, pairs, triples)
+        args = self._packed(scores) if pairs is None else self._tables(scores, pairs, triples)
         return self._labeling(_kernels.second_order_labels, *args)
 
     def max_marginals(
@@ -144,7 +146,7 @@ class SecondOrderChain(LabelSequences):
         Arguments as for :meth:`labels`. ``-inf`` where there is no such output, NaN throughout an example with NaN or
         infinite scores.
         """
-        args = self._packed(np.asarray(scores)) if pairs is None else self._tables(scores, pairs, triples)
+        args = self._packed(scores) if pairs is None else self._tables(scores, pairs, triples)
         most = np.empty((int(self.lengths.sum()), self.n_labels))
         _kernels.second_order_max_marginals(*args, most.reshape(-1), _threads.current())
         return most

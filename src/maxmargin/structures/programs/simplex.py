@@ -88,8 +88,9 @@ def _matrix(value: Any, example: int, name: str) -> sp.csr_array:
     if value.dtype.kind not in "fiub" or len(value.shape) != 2:
         raise ValueError(f"{wrong}, got shape {value.shape} of {value.dtype}")
     try:
-        matrix = sp.csr_array(to_csr(value), copy=True)
-        matrix.check_format(full_check=True)
+        found = to_csr(value)
+        found.check_format(full_check=True)  # before scipy copies it
+        matrix = sp.csr_array(found, copy=True)
     except ValueError as error:
         raise ValueError(f"{wrong}: {error}") from None
     matrix.sum_duplicates()
@@ -176,8 +177,9 @@ class Group:
         status = self.solver.getModelStatus()
         empty = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
         if z is None and status not in empty:
-            raise ArithmeticError(
-                f"HiGHS found no vertex of a linear program: {self.solver.modelStatusToString(status)}"
+            raise ValueError(
+                f"examples {self.examples[0]} to {self.examples[-1]}: HiGHS found no vertex of a linear program "
+                f"({self.solver.modelStatusToString(status)}); scale numbers that are very large or very small"
             )
         return z
 
