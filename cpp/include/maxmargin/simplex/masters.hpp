@@ -94,7 +94,7 @@ struct Outcome {
 class Masters {
    public:
     Masters(std::int64_t n_blocks, std::int64_t n_weights, std::int64_t n_masses, double penalty_c, double radius,
-            std::span<const bool> nonnegative, bool cone)
+            std::span<const std::uint8_t> nonnegative, bool cone)
         : n_weights_(n_weights), n_coordinates_(n_weights + n_masses), c_(penalty_c), radius_(radius), cone_(cone),
           sign_(nonnegative.begin(), nonnegative.end()), blocks_(static_cast<std::size_t>(n_blocks)),
           g_(static_cast<std::size_t>(n_coordinates_), 0.0), scatter_(static_cast<std::size_t>(n_coordinates_), 0.0) {
@@ -397,7 +397,7 @@ inline double Masters::visit(Block& block, double enough) {
     const std::int64_t offsets[] = {0, m};
     const Program program{m, block.gram.data(), block.stride, offsets, cone_};
     // Beyond the ball R bends less than C; a guess is tried first and checked. Masses bend by C, whatever the ball.
-    double bend = ball() && !cone_ ? std::min(c_, 1.5 * theta) : c_;
+    double bend = ball() && !cone_ && theta > 0.0 ? std::min(c_, 1.5 * theta) : c_;
     std::vector<double>& p = q_;
     for (;;) {
         std::vector<double>& moved = change_;
