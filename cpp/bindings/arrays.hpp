@@ -7,10 +7,12 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
-
-#include "maxmargin/base/simd.hpp"
 
 namespace maxmargin {
 
@@ -33,6 +35,11 @@ std::span<T> view(Out<T>& array) {
     return {array.data(), array.size()};
 }
 
+// Truth values as bytes: memory that was written as another type may hold more than 0 and 1.
+inline std::span<const std::uint8_t> bytes_of(const In<bool>& array) {
+    return {reinterpret_cast<const std::uint8_t*>(array.data()), array.size()};
+}
+
 // For objects that outlive a call and must not see later changes of an array.
 template <class T>
 std::vector<T> copied(const In<T>& array) {
@@ -44,14 +51,77 @@ inline void require(bool condition, const char* message) {
     if (!condition) throw nb::value_error(message);
 }
 
+// The same where the message must be put together.
+inline void require(bool condition, const std::string& message) { require(condition, message.c_str()); }
+
+// A number of threads, checked where it is used.
+class Threads {
+   public:
+    Threads(int count = 1) : count_(count) {}
+    operator int() const {
+        require(count_ >= 1 && count_ <= most, "threads must be between 1 and 1024");
+        return count_;
+    }
+
+   private:
+    static constexpr int most = 1024;
+    int count_;
+};
+
+// Sizes and counts are numbers that nothing proves: sums and products of them may wrap, memory for them may be more
+// than any machine has, and a loop over them may never end. These are the checks of all of them.
+
+// Numbers that a call may claim, beyond the arrays given to it, for working memory: 8 GB of doubles.
+inline constexpr std::int64_t most_claimed = std::int64_t{1} << 30;
+
+// Steps that one call may take: a kernel cannot be interrupted, so its work is bounded and callers ask again for more.
+inline constexpr std::int64_t most_steps = 1'000'000;
+
+// The product of factors that are not negative, refused beyond `most`.
+inline std::int64_t checked_product(std::initializer_list<std::int64_t> factors, const char* message,
+                                    std::int64_t most = most_claimed) {
+    std::int64_t product = 1;
+    for (const std::int64_t factor : factors)
+        require(factor >= 0 && !__builtin_mul_overflow(product, factor, &product), message);
+    require(product <= most, message);
+    return product;
+}
+
+// The sum of numbers that are not negative, refused where it wraps.
+inline std::int64_t checked_sum(std::initializer_list<std::int64_t> terms, const char* message) {
+    std::int64_t sum = 0;
+    for (const std::int64_t term : terms) require(term >= 0 && !__builtin_add_overflow(sum, term, &sum), message);
+    return sum;
+}
+
+// A count within bounds; `name` is that of the argument.
+inline std::int64_t checked_count(const char* name, std::int64_t count, std::int64_t least, std::int64_t most) {
+    require(count >= least && count <= most, std::string(name) + " must be between " + std::to_string(least) + " and " +
+                                                 std::to_string(most) + ", got " + std::to_string(count));
+    return count;
+}
+
 // Checks of whole arrays have no branches, so that they become vectors.
 
-// Whether offsets rise from 0 to `end`; equal neighbors are allowed.
+// Whether offsets rise; equal neighbors are allowed. All that lies between the first and the last is then in order, and
+// no difference of two of them wraps if neither is negative.
 template <class T>
-bool rises_to(std::span<const T> offsets, std::size_t end) {
-    bool good = !offsets.empty() && offsets.front() == 0 && static_cast<std::size_t>(offsets.back()) == end;
+bool rises(std::span<const T> offsets) {
+    bool good = !offsets.empty();
     for (std::size_t i = 1; i < offsets.size(); ++i) good &= offsets[i - 1] <= offsets[i];
     return good;
+}
+
+// Whether they rise from 0 to `end`.
+template <class T>
+bool rises_to(std::span<const T> offsets, std::size_t end) {
+    return rises(offsets) && offsets.front() == 0 && static_cast<std::size_t>(offsets.back()) == end;
+}
+
+// Whether they rise from 0 to wherever they end.
+template <class T>
+bool rises_from_zero(std::span<const T> offsets) {
+    return rises(offsets) && offsets.front() == 0;
 }
 
 // Whether all numbers lie in first .. end - 1.
@@ -83,8 +153,12 @@ bool distinct(std::span<const T> numbers, std::int64_t n) {
 // Outputs of a batch with so many parts and examples, for each of the ranks.
 inline void require_outputs(std::size_t n_parts, std::int64_t n_examples, const Out<double>& z,
                             const Out<double>& value, const Out<std::int8_t>& status, std::int64_t ranks = 1) {
-    const auto k = static_cast<std::size_t>(ranks), n = k * static_cast<std::size_t>(n_examples);
-    require(z.size() == k * n_parts && value.size() == n && status.size() == n, "outputs do not fit the batch");
+    constexpr const char* message = "outputs do not fit the batch";
+    const auto parts = static_cast<std::int64_t>(n_parts), most = std::numeric_limits<std::int64_t>::max();
+    const auto n = static_cast<std::size_t>(checked_product({ranks, n_examples}, message, most));
+    require(z.size() == static_cast<std::size_t>(checked_product({ranks, parts}, message, most)) && value.size() == n &&
+                status.size() == n,
+            message);
 }
 
 using NoGil = nb::gil_scoped_release;
@@ -96,10 +170,66 @@ auto unlocked(Work&& work) {
     return work();
 }
 
-// Each extension module has its own vector width.
-inline void bind_simd(nb::module_& module) {
-    module.def("_use_lanes", &simd::use_lanes, "wanted"_a,
-               "For tests: sets the numbers per vector (2, 4, 8; 0: the machine's own) and returns those in use.");
+// A bound function refuses arrays to write that share memory with another of its arrays: what is checked first, such as
+// offsets, would change while it is used. Bind functions with several arrays, one of them written, as apart(&function).
+namespace sharing {
+
+struct Memory {
+    const char *begin = nullptr, *end = nullptr;
+    bool written = false;
+};
+
+template <class T>
+Memory memory_of(const In<T>& array) {
+    const auto* begin = reinterpret_cast<const char*>(array.data());
+    return {begin, begin + array.nbytes(), false};
+}
+template <class T>
+Memory memory_of(const Out<T>& array) {
+    const auto* begin = reinterpret_cast<const char*>(array.data());
+    return {begin, begin + array.nbytes(), true};
+}
+template <class T>
+Memory memory_of(const T&) {
+    return {};
+}
+
+template <class... Args>
+void check(const Args&... args) {
+    const Memory all[] = {memory_of(args)...};
+    for (std::size_t i = 0; i < sizeof...(Args); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+            require(!(all[i].written || all[j].written) || all[i].begin >= all[j].end || all[j].begin >= all[i].end,
+                    "an array to write shares memory with another argument; give arrays of their own");
+}
+
+}  // namespace sharing
+
+template <class Result, class... Args>
+auto apart(Result (*function)(Args...)) {
+    return [function](Args... args) -> Result {
+        sharing::check(args...);
+        return function(std::forward<Args>(args)...);
+    };
+}
+template <class Class, class Result, class... Args>
+auto apart(Result (Class::*method)(Args...) const) {
+    return [method](const Class& self, Args... args) -> Result {
+        sharing::check(args...);
+        return (self.*method)(std::forward<Args>(args)...);
+    };
 }
 
 }  // namespace maxmargin
+
+template <>
+struct nanobind::detail::type_caster<maxmargin::Threads> {
+    NB_TYPE_CASTER(maxmargin::Threads, const_name("int"))
+
+    bool from_python(handle source, std::uint8_t flags, cleanup_list* cleanup) noexcept {
+        make_caster<int> caster;
+        if (!caster.from_python(source, flags, cleanup)) return false;
+        value = maxmargin::Threads(caster.value);
+        return true;
+    }
+};

@@ -1,4 +1,4 @@
-#include "arrays.hpp"
+#include "common.hpp"
 
 namespace maxmargin {
 void bind_block_frank_wolfe(nb::module_& module);
@@ -39,5 +39,5 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
     maxmargin::bind_tree(module);
-    maxmargin::bind_simd(module);
+    maxmargin::bind_common(module);
 }

@@ -190,3 +190,109 @@ print("done")
 def test_threads_that_cannot_start_are_done_without() -> None:
     answer = subprocess.run([sys.executable, "-c", FEW_THREADS], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stdout) == (0, "done\n"), answer.stderr
+
+
+def examples(n_weights: int = 2) -> object:
+    """Two examples of two candidates with one feature."""
+    offsets = np.array([0, 2, 4])
+    matrix = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.arange(4.0)
+    rows = _kernels.rows_map(*matrix, 4, 1, offsets, 1, False, False, 1.0, np.zeros(0, int), False, np.zeros(0, int))
+    joined = _kernels.joined_map([rows], [0], n_weights, False)
+    gold = np.array([0, 1, 2]), np.array([0, 2]), np.ones(2)
+    oracle = _kernels.CandidatesOracle(offsets, 1)
+    return _kernels.OnlineExamples(oracle, joined, 0, None, False, [offsets], np.ones(4), *gold, np.ones(2))
+
+
+FREE = np.zeros(0, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("far", [2**34, 2**62, -(2**34), 2**63 - 1, -(2**63)])
+def test_offsets_that_wrap_are_refused(far: int) -> None:
+    made, z = examples(), np.zeros(4)
+    blocks = [np.array([-far if far > -(2**63) else 0, 2, 4]), np.array([far, 0, 0])]
+    with pytest.raises(ValueError, match="offsets of a block must rise from 0"):
+        _kernels.differences(made, blocks, z, 1)
+    rows = _kernels.supported_map(SUPPORT, *PATTERN, np.ones(2), np.array([0, 2]), True)
+    with pytest.raises(ValueError, match="weights"):
+        _kernels.joined_map([rows], [far], 2**63 - 1 if far > 0 else 4, False)
+    nodes, pairs = np.array([0, far, 4]), np.array([4, 8, 12])
+    with pytest.raises(ValueError, match="offsets"):
+        _kernels.chain_argmax(nodes, pairs, 2, True, np.ones(12), np.zeros(12), np.zeros(2), np.zeros(2, np.int8), 1)
+    with pytest.raises(ValueError, match="offsets"):
+        _kernels.CutBatch(np.array([0, far, 2]), np.array([0, 0, 0]), np.zeros((0, 2), dtype=np.int32))
+
+
+def test_active_sets_serve_one_projection() -> None:
+    point = np.random.default_rng(0).normal(size=8)
+    sets = hull()
+    _kernels.chain_project(*CHAIN._layout, *CHAIN._masks, sets, point, *outputs(8), 1)
+    with pytest.raises(ValueError, match="have been used"):
+        _kernels.chain_project(*CHAIN._layout, *CHAIN._masks, sets, point, *outputs(8), 1)
+    with pytest.raises(ValueError, match="have been used"):
+        sets.begin(OFFSETS, point, np.zeros(8), 1)
+    with pytest.raises(ValueError, match="call begin first"):
+        hull().write(OFFSETS, point, *outputs(8), 1)
+    with pytest.raises(ValueError, match="call begin first"):
+        hull().absorb(OFFSETS, np.array([0]), point, point, outputs(8)[2], np.zeros(8), np.zeros(1, dtype=bool), 1)
+
+
+def test_arrays_to_write_have_memory_of_their_own() -> None:
+    scores, (z, value, status) = np.ones(8), outputs(8)
+    for shared in (
+        (scores, scores, value, status),
+        (scores, z, z[:1], status),
+        (scores, z, value, value.view(np.int8)[:1]),
+    ):
+        with pytest.raises(ValueError, match="shares memory"):
+            _kernels.chain_argmax(*CHAIN._layout, *shared, 1)
+    nodes = np.concatenate([CHAIN._layout[0], np.zeros(8, int)])
+    with pytest.raises(ValueError, match="shares memory"):
+        _kernels.chain_argmax(nodes[:2], *CHAIN._layout[1:], scores, nodes[1:9].view(float), value, status, 1)
+    _kernels.chain_argmax(*CHAIN._layout, scores, z, value, status, 1)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2**31 - 1])
+def test_threads_are_bounded(threads: int) -> None:
+    with pytest.raises(ValueError, match="threads must be between 1 and 1024"):
+        _kernels.chain_argmax(*CHAIN._layout, np.ones(8), *outputs(8), threads)
+
+
+def test_steps_and_claims_are_bounded() -> None:
+    program = np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(0)
+    across = np.zeros(2, np.int32), np.zeros(0, np.int32), np.zeros(0)
+    rest = (
+        np.zeros(0),
+        np.zeros(0, np.int32),
+        np.ones(1),
+        np.zeros(1),
+        np.ones(1),
+        np.zeros(1),
+        np.zeros(1),
+        np.zeros(0),
+    )
+    with pytest.raises(ValueError, match="steps must be between 0 and 1000000, got 4611686018427387904"):
+        _kernels.linear_master_extragradient(*program, *across, *rest, 0.1, 2**62)
+    with pytest.raises(ValueError, match="too much memory"):
+        _kernels.ChainOracle(np.array([1000]), 10, True, *CHAIN._masks, 2**27)
+    with pytest.raises(ValueError, match="lengths must be"):
+        _kernels.ChainOracle(np.array([2**40]), 2, True, *CHAIN._masks, 1)
+    with pytest.raises(ValueError, match="too many weights"):
+        _kernels.Masters(1, 2**62, 2**62, 1.0, np.inf, np.zeros(0, dtype=bool), False)
+    with pytest.raises(ValueError, match="n_blocks must be between"):
+        _kernels.Masters(2**31, 1, 0, 1.0, np.inf, np.zeros(0, dtype=bool), False)
+    with pytest.raises(ValueError, match="too many weights"):
+        _kernels.differences(examples(2**34), [np.array([0, 2, 4])], np.zeros(4), 1)
+
+
+def test_views_of_a_state_stay_valid() -> None:
+    descent = _kernels.BlockFrankWolfe(examples(), 0.5, np.inf, FREE, 2, 5, 4, 0.0, 0.0)
+    descent.pass_over(np.array([0, 1]), False)
+    descent.mark()
+    descent.mark()
+    state = descent.state()
+    copies = [np.array(one) for one in state]
+    copies[5] = copies[5].astype(np.float64)
+    descent.pass_over(np.array([0, 1, 0]), False)
+    descent.restore(*copies)
+    for view, copy in zip(state, copies, strict=True):
+        assert (np.asarray(view) == copy).all()

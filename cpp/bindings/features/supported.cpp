@@ -50,36 +50,35 @@ struct HeldSupport {
 
 template <class Index>
 void forward(const HeldSupport& held, const In<Index>& starts, const In<Index>& columns, const In<double>& values,
-             const In<double>& w, const In<double>& initial, Out<double>& out, int threads) {
+             const In<double>& w, const In<double>& initial, Out<double>& out, Threads threads) {
     const auto x = compressed(starts, columns, values, held.support.n_features());
     const auto n = static_cast<std::int64_t>(starts.size()) - 1;
     require(static_cast<std::int64_t>(w.size()) == held.support.n_weights(), "one weight per pair of the support");
     require(initial.size() == 0 || static_cast<std::int64_t>(initial.size()) == held.m,
             "initial must have m entries or none");
-    require(static_cast<std::int64_t>(out.size()) == n * held.m && threads >= 1, "out must have n * m entries");
+    require(static_cast<std::int64_t>(out.size()) == n * held.m, "out must have n * m entries");
     NoGil release;
     supported::forward(held.support, x, n, w.data(), initial.size() ? initial.data() : nullptr, out.data(), threads);
 }
 
 template <class Index>
 void adjoint(const HeldSupport& held, const In<Index>& starts, const In<Index>& columns, const In<double>& values,
-             const In<double>& z, Out<double>& out, int threads) {
+             const In<double>& z, Out<double>& out, Threads threads) {
     require(z.size() % static_cast<std::size_t>(held.m) == 0, "z must have n * m entries");
     const std::int64_t n = static_cast<std::int64_t>(z.size()) / held.m;
     const auto x = compressed(starts, columns, values, n);
     require(starts.size() == held.starts.size(), "the transposed matrix has a row per feature");
-    require(static_cast<std::int64_t>(out.size()) == held.support.n_weights() && threads >= 1,
-            "one sum per pair of the support");
+    require(static_cast<std::int64_t>(out.size()) == held.support.n_weights(), "one sum per pair of the support");
     NoGil release;
     supported::adjoint(held.support, x, n, z.data(), out.data(), threads);
 }
 
 template <class Index>
 void part_norms(const HeldSupport& held, const In<Index>& starts, const In<Index>& columns, const In<double>& values,
-                bool largest, Out<double>& out, int threads) {
+                bool largest, Out<double>& out, Threads threads) {
     const auto x = compressed(starts, columns, values, held.support.n_features());
     const auto n = static_cast<std::int64_t>(starts.size()) - 1;
-    require(static_cast<std::int64_t>(out.size()) == n * held.m && threads >= 1, "out must have n * m entries");
+    require(static_cast<std::int64_t>(out.size()) == n * held.m, "out must have n * m entries");
     NoGil release;
     supported::part_norms(held.support, x, n, largest, out.data(), threads);
 }
@@ -116,12 +115,12 @@ void add_rows(supported::PairSet& pairs, const In<Index>& starts, const In<Index
 
 template <class Index>
 void bind(nb::module_& module) {
-    module.def("supported_forward", &forward<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
-               "w"_array, "initial"_array, "out"_array, "threads"_a);
-    module.def("supported_adjoint", &adjoint<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
-               "z"_array, "out"_array, "threads"_a);
-    module.def("supported_part_norms", &part_norms<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
-               "largest"_a, "out"_array, "threads"_a);
+    module.def("supported_forward", apart(&forward<Index>), "support"_a, "starts"_array, "columns"_array,
+               "values"_array, "w"_array, "initial"_array, "out"_array, "threads"_a);
+    module.def("supported_adjoint", apart(&adjoint<Index>), "support"_a, "starts"_array, "columns"_array,
+               "values"_array, "z"_array, "out"_array, "threads"_a);
+    module.def("supported_part_norms", apart(&part_norms<Index>), "support"_a, "starts"_array, "columns"_array,
+               "values"_array, "largest"_a, "out"_array, "threads"_a);
     module.def("supported_map", &map<Index>, "support"_a, "starts"_array, "columns"_array, "values"_array,
                "offsets"_array, "constant"_a);
 }
@@ -138,6 +137,7 @@ void bind_supported(nb::module_& module) {
             [](PairSet* self, std::int64_t d, std::int64_t m) {
                 constexpr std::int64_t most = std::int64_t{1} << 30;
                 require(d >= 0 && d <= 2 * most - 1 && m >= 1 && m <= most, "too many features or no column");
+                checked_product({d, PairSet::words_for(m)}, "a set of so many features and columns is too large");
                 new (self) PairSet(d, m);
             },
             "d"_a, "m"_a)

@@ -76,11 +76,8 @@ class PyBlockFrankWolfe {
     PyBlockFrankWolfe(OnlineExamples& examples, double C, double radius, In<std::uint8_t> nonnegative, int step,
                       int steps, std::int64_t most_atoms, double cache_gap, double cache_mean)
         : examples_(examples),
-          descent_(examples.get(), checked(C, radius, step, steps, most_atoms, cache_gap, cache_mean),
-                   copied(nonnegative)) {
-        require(nonnegative.size() == 0 || static_cast<std::int64_t>(nonnegative.size()) == examples.get().n_weights(),
-                "signs must have one entry per weight");
-    }
+          descent_(checked(examples, nonnegative), checked(C, radius, step, steps, most_atoms, cache_gap, cache_mean),
+                   copied(nonnegative)) {}
     std::tuple<std::int64_t, std::int64_t> pass(Order order, bool kept_only) {
         examples_.check(order);
         const NoGil release;
@@ -124,8 +121,9 @@ class PyBlockFrankWolfe {
         check_outputs(first, mass, begin, part, value.size());
         require(idle.size() == mass.size(), "every output needs a number of visits");
         for (const std::int32_t visits : view(idle)) require(visits >= 0, "visits must not be negative");
+        require(all_finite(view(mass)), "masses must be finite");
         for (std::int64_t i = 0; i < n; ++i) {
-            require(first[i] < first[i + 1], "every example begins with its gold output");
+            require(first[i] < first[i + 1] && idle.data()[first[i]] == 0, "every example begins with its gold output");
             for (std::int64_t r = first[i]; r < first[i + 1]; ++r)
                 require((begin[r] == begin[r + 1]) == (r == first[i]), "the gold output alone has no difference");
         }
@@ -140,7 +138,7 @@ class PyBlockFrankWolfe {
             take_outputs(first[i] + 1, first[i + 1], begin, view(part), view(value), outputs);
             descent_.restore(i, outputs, view(mass).subspan(first[i], count), view(idle).subspan(first[i], count));
         }
-        descent_.restore(std::move(vectors));
+        descent_.restore(vectors);
     }
     auto active_set() const {
         Outputs<std::uint8_t> out(examples_.get().size(), [&](std::int64_t i, auto&& body) {
@@ -161,10 +159,17 @@ class PyBlockFrankWolfe {
     OnlineExamples& examples() { return examples_; }
 
    private:
+    static Examples& checked(OnlineExamples& examples, const In<std::uint8_t>& nonnegative) {
+        require_weights(examples.get());
+        require(nonnegative.size() == 0 || static_cast<std::int64_t>(nonnegative.size()) == examples.get().n_weights(),
+                "signs must have one entry per weight");
+        return examples.get();
+    }
     static BlockFrankWolfe::Settings checked(double C, double radius, int step, int steps, std::int64_t most_atoms,
                                              double cache_gap, double cache_mean) {
         require(C > 0.0 && radius > 0.0, "C and radius must be positive");
-        require(step >= 0 && step <= 2 && steps >= 1 && most_atoms >= 2, "settings out of range");
+        require(step >= 0 && step <= 2 && most_atoms >= 2, "settings out of range");
+        checked_count("steps", steps, 1, most_steps);
         return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean};
     }
     // Outputs of every example and their masses.

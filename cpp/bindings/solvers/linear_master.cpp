@@ -29,7 +29,8 @@ void linear_master_extragradient(const In<std::int32_t>& starts, const In<std::i
     require(lower.size() == n && w.size() == n, "price, lower and w must have one entry per weight");
     require(xi.size() == m, "cost and xi must have one entry per example");
     require(within(view(owner), 0, static_cast<std::int64_t>(m)), "an owner is out of range");
-    require(steps >= 0 && std::isfinite(step), "the step must be finite");
+    require(std::isfinite(step), "the step must be finite");
+    checked_count("steps", steps, 0, most_steps);
     const linear_master::Program program{compressed(starts, columns, values, n_rows, n),
                                          compressed(column_starts, rows, column_values, n, n_rows),
                                          view(b),
@@ -63,6 +64,7 @@ double proximal_master_ascend(const In<std::int32_t>& starts, const In<std::int3
         proximal_program(starts, columns, values, b, first, center, mu, lower, price);
     require(w.size() == center.size() && g.size() == center.size(), "w and g must have one entry per weight");
     require(lambda.size() == b.size(), "multipliers must have one entry per row");
+    checked_count("sweeps", sweeps, 0, most_steps);
     const proximal_master::Point point{view(w), view(g), view(lambda)};
     NoGil release;
     return proximal_master::Ascent(program, point, seed).run(enough, aim, sweeps);
@@ -78,6 +80,7 @@ nb::tuple newton_master_minimize(const In<std::int32_t>& starts, const In<std::i
     require(w.size() == center.size(), "w must have one entry per weight");
     require(lambda.size() == b.size() && around.size() == b.size(), "multipliers must have one entry per row");
     require(smoothing > 0.0, "smoothing must be positive");
+    checked_count("steps", steps, 0, most_steps);
     newton_master::Outcome outcome{};
     {
         NoGil release;
@@ -89,19 +92,19 @@ nb::tuple newton_master_minimize(const In<std::int32_t>& starts, const In<std::i
 }  // namespace
 
 void bind_linear_master(nb::module_& module) {
-    module.def("linear_master_extragradient", &linear_master_extragradient, "starts"_array, "columns"_array,
+    module.def("linear_master_extragradient", apart(&linear_master_extragradient), "starts"_array, "columns"_array,
                "values"_array, "column_starts"_array, "rows"_array, "column_values"_array, "b"_array, "owner"_array,
                "price"_array, "lower"_array, "cost"_array, "w"_array, "xi"_array, "multipliers"_array, "step"_a,
                "steps"_a, "Steps of extragradient on a linear program; moves w, xi and multipliers in place.");
-    module.def("proximal_master_ascend", &proximal_master_ascend, "starts"_array, "columns"_array, "values"_array,
-               "b"_array, "first"_array, "center"_array, "mu"_array, "lower"_array, "w"_array, "g"_array,
-               "multipliers"_array, "price"_a, "enough"_a, "aim"_a, "sweeps"_a, "seed"_a,
+    module.def("proximal_master_ascend", apart(&proximal_master_ascend), "starts"_array, "columns"_array,
+               "values"_array, "b"_array, "first"_array, "center"_array, "mu"_array, "lower"_array, "w"_array,
+               "g"_array, "multipliers"_array, "price"_a, "enough"_a, "aim"_a, "sweeps"_a, "seed"_a,
                "Coordinate ascent on the dual of a linear program with a proximal term, until a sweep had no more than "
                "aim to gain; moves w, g and multipliers in place. Returns what the last sweep had to gain.");
     module.def(
-        "newton_master_minimize", &newton_master_minimize, "starts"_array, "columns"_array, "values"_array, "b"_array,
-        "first"_array, "center"_array, "mu"_array, "lower"_array, "around"_array, "w"_array, "multipliers"_array,
-        "price"_a, "smoothing"_a, "aim"_a, "steps"_a,
+        "newton_master_minimize", apart(&newton_master_minimize), "starts"_array, "columns"_array, "values"_array,
+        "b"_array, "first"_array, "center"_array, "mu"_array, "lower"_array, "around"_array, "w"_array,
+        "multipliers"_array, "price"_a, "smoothing"_a, "aim"_a, "steps"_a,
         "Newton steps on a smoothed linear program with a proximal term, until no derivative is above aim; moves "
         "w in place and writes multipliers. Returns the largest derivative left and the number of steps.");
 }

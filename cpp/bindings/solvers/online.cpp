@@ -21,12 +21,16 @@ std::shared_ptr<FeatureMap> rows_map(In<Index> starts, In<Index> columns, In<dou
                                      std::int64_t d, In<std::int64_t> offsets, std::int64_t m, bool constant,
                                      bool alike, double sign, In<std::int64_t> kept, bool some,
                                      In<std::int64_t> numbers) {
-    require(n >= 0 && d >= 0 && m >= 1 && n < (std::int64_t{1} << 40) / m, "sizes must not be negative");
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    require(n >= 0 && d >= 0 && m >= 1, "sizes must not be negative");
+    checked_product({n, m}, "there are too many parts", most);
+    checked_product({d, m}, "there are too many weights", most);
     require(!(constant && alike), "not both constant and alike");
     const bool dense = starts.size() == 0;
     if (dense) {
-        require(static_cast<std::int64_t>(values.size()) == n * d, "a dense matrix has n x d values");
-        require(d <= std::numeric_limits<Index>::max(), "too many columns");
+        require(static_cast<std::int64_t>(values.size()) == checked_product({n, d}, "too many values", most),
+                "a dense matrix has n x d values");
+        require(d <= std::numeric_limits<Index>::max() && d <= most_claimed, "too many columns");
     } else {
         require(static_cast<std::int64_t>(starts.size()) == n + 1 && columns.size() == values.size() &&
                     rises_to(view(starts), values.size()),
@@ -40,6 +44,8 @@ std::shared_ptr<FeatureMap> rows_map(In<Index> starts, In<Index> columns, In<dou
         const std::int64_t part = kept.data()[j];
         require(part >= 0 && part < items * m && (j == 0 || part > kept.data()[j - 1]), "kept parts must rise");
     }
+    for (std::size_t i = 1; some && i < offsets.size(); ++i)
+        checked_product({offsets.data()[i] - offsets.data()[i - 1], m}, "an example has too many parts");
     struct Held {
         In<Index> starts, columns;
         In<double> values;
@@ -59,10 +65,13 @@ std::shared_ptr<FeatureMap> joined_map(std::vector<std::shared_ptr<FeatureMap>> 
     for (std::size_t j = 0; j < members.size(); ++j) {
         require(members[j] != nullptr && members[j]->n_examples() == members[0]->n_examples(),
                 "all members must have the same examples");
-        require(first[j] >= 0 && first[j] + members[j]->n_weights() <= n_weights, "weights of a member out of range");
+        require(checked_sum({first[j], members[j]->n_weights()}, "too many weights") <= n_weights,
+                "weights of a member out of range");
         for (std::int64_t i = 0; !stacked && i < members[0]->n_examples(); ++i)
             require(members[j]->size(i) == members[0]->size(i), "members beside each other must have the same parts");
     }
+    checked_product({static_cast<std::int64_t>(members.size()), n_weights}, "there are too many weights",
+                    std::int64_t{1} << 40);
     return std::make_shared<JoinedMap>(std::move(members), std::move(first), n_weights, stacked);
 }
 
@@ -140,9 +149,10 @@ OnlineExamples::OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<F
     require(rescaling >= 0 && rescaling <= 2 && ((rescaling == 0 && !pairs) || !most_violated.is_none()),
             "rescaling must be 0, 1 or 2, and all but 0, and pairs, need a function for the most violated output");
     if (nb::isinstance<Hinge>(most_violated)) {
-        hinge_ = nb::cast<std::shared_ptr<Hinge>>(most_violated);
+        require(nb::try_cast(most_violated, hinge_), "most_violated is a hinge that has not been initialized");
     } else if (!most_violated.is_none()) {
-        hinge_ = std::make_shared<PythonHinge>(nb::cast<nb::callable>(most_violated));
+        require(nb::isinstance<nb::callable>(most_violated), "most_violated must be a hinge or a function");
+        hinge_ = std::make_shared<PythonHinge>(nb::borrow<nb::callable>(most_violated));
     }
     Packed packed;
     std::int64_t parts = 0;
@@ -151,7 +161,7 @@ OnlineExamples::OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<F
     for (const auto& block : blocks) {
         packed.blocks.push_back(rising(block));
         require(packed.blocks.back().size() == n + 1, "blocks must have n_examples + 1 offsets");
-        parts += packed.blocks.back().back();
+        parts = checked_sum({parts, packed.blocks.back().back()}, "there are too many parts");
     }
     require(oracle_->n_examples() == static_cast<std::int64_t>(n) && map_->n_examples() == oracle_->n_examples(),
             "structure and features must have the same examples");
@@ -160,7 +170,7 @@ OnlineExamples::OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<F
         for (const auto& block : packed.blocks) size += block[i + 1] - block[i];
         const auto at = static_cast<std::int64_t>(i);
         require(oracle_->size(at) == size && map_->size(at) == size, "an example has parts of different number");
-        require(size < (std::int64_t{1} << 31), "an example has too many parts");
+        require(size <= most_claimed, "an example has too many parts");
     }
     packed.costs = std::visit([](const auto& held) { return costs_of(held); }, costs_);
     require(packed.costs.size() == packed.blocks[0].back() || packed.costs.size() == parts,
@@ -179,8 +189,8 @@ OnlineExamples::OnlineExamples(std::shared_ptr<Oracle> oracle, std::shared_ptr<F
                         range[1] <= static_cast<std::int64_t>(packed.gold_index.size()),
                     "gold starts out of range");
             for (std::int64_t j = range[0]; j < range[1]; ++j) {
-                const std::int64_t at = packed.gold_index[j] - start;
-                require(at >= own[0] && at < own[1] && (j == range[0] || at > packed.gold_index[j - 1] - start),
+                const std::int64_t at = packed.gold_index[j];
+                require(at >= start + own[0] && at < start + own[1] && (j == range[0] || at > packed.gold_index[j - 1]),
                         "gold positions must rise and lie in their example");
             }
         }
@@ -225,7 +235,7 @@ std::int64_t perceptron(OnlineExamples& examples, Order order, Signs nonnegative
 std::int64_t mira(OnlineExamples& examples, Order order, double C, std::int64_t k, Signs nonnegative, Out<double> sum,
                   Out<double> late, double time) {
     examples.check(order);
-    require(C > 0.0 && k >= 1, "C and k must be positive");
+    require(C > 0.0 && k >= 1 && k < std::int64_t{1} << 31, "C must be positive, and k between 1 and 2^31 - 1");
     Sums sums = sums_of(examples, sum, late, time);
     const auto signs = signs_of(nonnegative, sums);
     const NoGil release;
@@ -245,13 +255,15 @@ double subgradient(OnlineExamples& examples, Order order, double C, double radiu
 }
 
 // F_i z_i - F_i y_i of every example as compressed rows.
-auto differences(OnlineExamples& own, const std::vector<In<std::int64_t>>& blocks, In<double> z, int threads) {
+auto differences(OnlineExamples& own, const std::vector<In<std::int64_t>>& blocks, In<double> z, Threads threads) {
     Examples& examples = own.get();
     const std::int64_t n = examples.size();
+    require_weights(examples);
     std::int64_t parts = 0;
     for (const auto& block : blocks) {
         require(static_cast<std::int64_t>(block.size()) == n + 1, "blocks must have n_examples + 1 offsets");
-        parts += block.data()[n];
+        require(rises_from_zero(view(block)), "offsets of a block must rise from 0");
+        parts = checked_sum({parts, block.data()[n]}, "there are too many parts");
     }
     require(static_cast<std::int64_t>(z.size()) == parts, "z does not fit the batch");
     for (std::int64_t i = 0; i < n; ++i) {
@@ -266,7 +278,7 @@ auto differences(OnlineExamples& own, const std::vector<In<std::int64_t>>& block
     std::vector<std::int64_t> starts(static_cast<std::size_t>(n + 1), 0);
     {
         const NoGil release;
-        std::vector<std::unique_ptr<Accumulator>> sums(static_cast<std::size_t>(std::max(threads, 1)));
+        std::vector<std::unique_ptr<Accumulator>> sums(static_cast<std::size_t>(int{threads}));
         parallel_blocks(n, grain, threads, [&](int thread, std::int64_t begin, std::int64_t end) {
             auto& sum = sums[static_cast<std::size_t>(thread)];
             if (!sum) sum = std::make_unique<Accumulator>(examples.n_weights());
@@ -338,12 +350,12 @@ void bind_online(nb::module_& module) {
                 std::copy_n(values.data(), values.size(), kept.begin());
             },
             "values"_array);
-    module.def("perceptron_pass", &perceptron, "examples"_a, "order"_array, "nonnegative"_array, "sum"_array,
+    module.def("perceptron_pass", apart(&perceptron), "examples"_a, "order"_array, "nonnegative"_array, "sum"_array,
                "late"_array, "time"_a);
-    module.def("mira_pass", &mira, "examples"_a, "order"_array, "C"_a, "k"_a, "nonnegative"_array, "sum"_array,
+    module.def("mira_pass", apart(&mira), "examples"_a, "order"_array, "C"_a, "k"_a, "nonnegative"_array, "sum"_array,
                "late"_array, "time"_a);
-    module.def("subgradient_pass", &subgradient, "examples"_a, "order"_array, "C"_a, "radius"_a, "nonnegative"_array,
-               "sum"_array, "late"_array, "time"_a);
+    module.def("subgradient_pass", apart(&subgradient), "examples"_a, "order"_array, "C"_a, "radius"_a,
+               "nonnegative"_array, "sum"_array, "late"_array, "time"_a);
     module.def("differences", &differences, "examples"_a, "blocks"_a, "z"_array, "threads"_a);
     nb::register_exception_translator([](const std::exception_ptr& p, void*) {
         try {

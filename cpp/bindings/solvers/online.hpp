@@ -21,9 +21,16 @@ inline void nonzeros(const double* z, std::int64_t n, hull::Sparse& vertex) {
 inline std::int64_t longest(const std::vector<std::int64_t>& lengths) {
     std::int64_t most = 0;
     for (const std::int64_t length : lengths) {
-        require(length >= 0, "lengths must not be negative");
+        require(length >= 0 && length <= most_claimed, "lengths must be between 0 and 2^30");
         most = std::max(most, length);
     }
+    return most;
+}
+
+// The longest sequence of an oracle, whose tables have a number for each of its labels.
+inline std::int64_t checked_longest(const std::vector<std::int64_t>& lengths, std::int64_t n_labels) {
+    const std::int64_t most = longest(lengths);
+    checked_product({most, n_labels}, "a sequence is too long");
     return most;
 }
 
@@ -44,6 +51,11 @@ inline std::vector<std::int64_t> rising(const In<std::int64_t>& offsets) {
     require(!values.empty() && values[0] == 0, "offsets must start at 0");
     require(std::ranges::is_sorted(values), "offsets must not decrease");
     return values;
+}
+
+// Working memory of the size of the weights is for those that feature maps claim to have.
+inline void require_weights(const online::Examples& examples) {
+    checked_product({examples.n_weights()}, "there are too many weights for working memory of their size");
 }
 
 using Order = In<std::int64_t>;

@@ -29,6 +29,7 @@ nb::tuple newton(In<double> h, In<double> linear, In<std::int64_t> offsets, bool
     require(h.ndim() == 2 && h.shape(0) == m && h.shape(1) == m && q.size() == m, "H, linear and q do not fit");
     check_blocks(offsets, m);
     require(tolerance >= 0.0, "tolerance must not be negative");
+    checked_count("limit", limit, 0, most_steps);
     simplex::Status status;
     double gap;
     {
@@ -48,14 +49,16 @@ nb::tuple newton(In<double> h, In<double> linear, In<std::int64_t> offsets, bool
 
 void create(Masters* self, std::int64_t n_blocks, std::int64_t n_weights, std::int64_t n_masses, double c,
             double radius, In<bool> nonnegative, bool cone, double price, double l1_radius) {
-    require(n_blocks >= 0 && n_weights >= 0 && n_masses >= 0, "sizes must not be negative");
-    require(n_weights + n_masses < (std::int64_t{1} << 31), "there are too many weights");
+    checked_count("n_blocks", n_blocks, 0, std::int64_t{1} << 26);
+    require(n_weights >= 0 && n_masses >= 0, "sizes must not be negative");
+    require(checked_sum({n_weights, n_masses}, "there are too many weights") <= most_claimed,
+            "there are too many weights");
     require(c > 0.0 && std::isfinite(c) && radius > 0.0, "C must be finite and positive, the radius positive");
     require(price >= 0.0 && std::isfinite(price) && l1_radius > 0.0, "the price must be finite, the radius positive");
     require(!(std::isfinite(radius) && (price > 0.0 || std::isfinite(l1_radius))), "one norm at a time");
     require(nonnegative.size() == 0 || static_cast<std::int64_t>(nonnegative.size()) == n_weights,
             "the mask does not fit the weights");
-    const auto signs = view(nonnegative);
+    const auto signs = bytes_of(nonnegative);
     simplex::WeightSet set{radius, price, l1_radius, {signs.begin(), signs.end()}};
     new (self) Masters(n_blocks, n_weights, n_masses, c, std::move(set), cone);
 }
@@ -84,7 +87,7 @@ void add(Masters& masters, In<std::int64_t> blocks, In<std::int64_t> rows, In<st
     }
 }
 
-void values(const Masters& masters, In<double> weights, Out<double> best, Out<double> current, int threads) {
+void values(const Masters& masters, In<double> weights, Out<double> best, Out<double> current, Threads threads) {
     const auto n = static_cast<std::size_t>(masters.n_blocks());
     require(static_cast<std::int64_t>(weights.size()) == masters.n_weights(), "weights do not fit");
     require(best.size() == n && current.size() == n, "outputs must have one entry per block");
@@ -104,6 +107,7 @@ nb::tuple sweep(Masters& masters, In<std::int64_t> blocks, double enough, Out<do
 
 nb::tuple joint(Masters& masters, In<std::int64_t> blocks, double tolerance, int limit) {
     check_chosen(masters, blocks);
+    checked_count("limit", limit, 0, most_steps);
     return as_tuple(unlocked([&] { return masters.joint(view(blocks), tolerance, limit); }));
 }
 
@@ -148,19 +152,19 @@ void weights(const Masters& masters, std::int64_t block, Out<double> out) {
 }  // namespace
 
 void bind_simplex(nb::module_& module) {
-    module.def("simplex_newton", &newton, "h"_array, "linear"_array, "offsets"_array, "cone"_a, "q"_array,
+    module.def("simplex_newton", apart(&newton), "h"_array, "linear"_array, "offsets"_array, "cone"_a, "q"_array,
                "tolerance"_a, "limit"_a);
     nb::class_<Masters>(module, "Masters")
         .def("__init__", &create, "n_blocks"_a, "n_weights"_a, "n_masses"_a, "c"_a, "radius"_a, "nonnegative"_array,
              "cone"_a, "price"_a = 0.0, "l1_radius"_a = std::numeric_limits<double>::infinity())
         .def("recenter", &recenter, "center"_array, "reach"_a, "ridge_c"_a)
         .def("response", &response, "out"_array)
-        .def("release", &release, "where"_array, "wanted"_array, "out"_array)
-        .def("add", &add, "blocks"_array, "rows"_array, "offsets"_array, "index"_array, "value"_array, "factor"_array,
-             "loss"_array, "limit"_a, "added"_array)
-        .def("values", &values, "weights"_array, "best"_array, "current"_array, "threads"_a)
-        .def("sweep", &sweep, "blocks"_array, "enough"_a, "gaps"_array)
-        .def("joint", &joint, "blocks"_array, "tolerance"_a, "limit"_a)
+        .def("release", apart(&release), "where"_array, "wanted"_array, "out"_array)
+        .def("add", apart(&add), "blocks"_array, "rows"_array, "offsets"_array, "index"_array, "value"_array,
+             "factor"_array, "loss"_array, "limit"_a, "added"_array)
+        .def("values", apart(&values), "weights"_array, "best"_array, "current"_array, "threads"_a)
+        .def("sweep", apart(&sweep), "blocks"_array, "enough"_a, "gaps"_array)
+        .def("joint", apart(&joint), "blocks"_array, "tolerance"_a, "limit"_a)
         .def("settle", &Masters::settle, "age"_a, nb::call_guard<NoGil>())
         .def("g", &g, "out"_array)
         .def("loss", &Masters::loss)

@@ -18,9 +18,9 @@ class Lists {
     std::int64_t first(std::int64_t i) const { return offsets_[i]; }
     std::int64_t size(std::int64_t i) const { return offsets_[i + 1] - offsets_[i]; }
     std::size_t total() const { return static_cast<std::size_t>(offsets_.back()); }
-    template <class T>
-    std::span<const T> of(std::int64_t i, const In<T>& packed) const {
-        return view(packed).subspan(first(i), size(i));
+    template <class Packed>
+    auto of(std::int64_t i, const Packed& packed) const {
+        return std::span(packed.data(), packed.size()).subspan(first(i), size(i));
     }
 
    private:
@@ -78,9 +78,9 @@ class CandidatesOracle final : public online::Oracle {
 // its margin. Costs, with the example weights, are the margins; without them it is 1.
 class PairsHinge final : public online::Hinge {
    public:
-    PairsHinge(const Offsets& offsets, In<std::uint8_t> good, Offsets nearest, Offsets gold, In<double> costs,
-               In<double> scale)
-        : lists_(offsets), good_(std::move(good)), nearest_(std::move(nearest)), gold_(std::move(gold)),
+    PairsHinge(const Offsets& offsets, const In<std::uint8_t>& good, const Offsets& nearest, const Offsets& gold,
+               In<double> costs, In<double> scale)
+        : lists_(offsets), good_(copied(good)), nearest_(copied(nearest)), gold_(copied(gold)),
           costs_(std::move(costs)), scale_(std::move(scale)) {
         const auto n = static_cast<std::size_t>(lists_.count());
         require(good_.size() == lists_.total(), "one mark per candidate");
@@ -105,7 +105,7 @@ class PairsHinge final : public online::Hinge {
             for (std::size_t j = 0; j < scores.size(); ++j) augmented_[j] = scale_.data()[i] * scores[j] + own[j];
             scores = augmented_;
         }
-        const auto nearest = nearest_.size() ? lists_.of(i, nearest_) : std::span<const std::int64_t>{};
+        const auto nearest = nearest_.empty() ? std::span<const std::int64_t>{} : lists_.of(i, nearest_);
         const candidates::Pair pair = candidates::most_violated(scores, lists_.of(i, good_), nearest);
         const std::int64_t gold = gold_.data()[i];
         z.clear();
@@ -124,8 +124,8 @@ class PairsHinge final : public online::Hinge {
 
    private:
     Lists lists_;
-    In<std::uint8_t> good_;
-    Offsets nearest_, gold_;
+    std::vector<std::uint8_t> good_;
+    std::vector<std::int64_t> nearest_, gold_;
     In<double> costs_, scale_;
     std::vector<double> augmented_;
 };

@@ -1,4 +1,3 @@
-#include "arrays.hpp"
 #include "maxmargin/chain/k_best.hpp"
 #include "maxmargin/chain/labels.hpp"
 #include "maxmargin/chain/max_marginals.hpp"
@@ -6,6 +5,7 @@
 #include "maxmargin/chain/sum_product.hpp"
 #include "maxmargin/chain/viterbi.hpp"
 #include "solvers/online.hpp"
+#include "structures/active_sets.hpp"
 
 namespace maxmargin {
 
@@ -16,6 +16,13 @@ std::int64_t checked_labels(std::int64_t n_labels) {
     return n_labels;
 }
 
+// Ranks whose table, one entry for each label of each position, fits into memory.
+void checked_ranks(std::int64_t k, std::int64_t n_labels, std::int64_t longest) {
+    require(k >= 1 && k <= (std::int64_t{1} << 31) / n_labels - 1, "k must be at least 1 and k * n_labels below 2^31");
+    checked_product({std::max<std::int64_t>(longest, 1), n_labels, k},
+                    "the k best of so long a sequence need too much memory; give a smaller k");
+}
+
 // Checks that the offsets describe chains of n_labels labels and end where a packed vector ends.
 chain::Batch batch_of(const In<std::int64_t>& nodes, const In<std::int64_t>& pairs, std::int64_t n_labels, bool shared,
                       std::size_t n_parts) {
@@ -24,9 +31,9 @@ chain::Batch batch_of(const In<std::int64_t>& nodes, const In<std::int64_t>& pai
             "offsets must have n_examples + 1 entries");
     const chain::Batch batch{n_labels, shared, view(nodes), view(pairs)};
     const std::int64_t n = batch.n_examples(), square = n_labels * n_labels;
-    require(
-        batch.nodes[0] == 0 && batch.pairs[0] == batch.nodes[n] && batch.pairs[n] == static_cast<std::int64_t>(n_parts),
-        "offsets do not span the packed vector");
+    require(rises_from_zero(batch.nodes) && rises(batch.pairs) && batch.pairs[0] == batch.nodes[n] &&
+                batch.pairs[n] == static_cast<std::int64_t>(n_parts),
+            "offsets do not span the packed vector");
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t size = batch.nodes[i + 1] - batch.nodes[i];
         require(size >= 0 && size % n_labels == 0, "node parts of an example must be a multiple of n_labels");
@@ -48,7 +55,7 @@ chain::Constraints constraints_of(std::int64_t n_labels, std::span<const double>
 }
 
 void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
-            Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+            Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
     require_outputs(scores.size(), batch.n_examples(), z, value, status);
     const NoGil release;
@@ -58,7 +65,7 @@ void argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_label
 // `edges` is empty, or has n_labels^2 entries for every edge of a shared batch.
 void marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, bool by_logs,
                In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status, Out<double> edges,
-               int threads) {
+               Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, potentials.size());
     require_outputs(potentials.size(), batch.n_examples(), z, value, status);
     std::int64_t n_edges = 0;
@@ -70,16 +77,18 @@ void marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_la
 }
 
 void k_best(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, std::int64_t k,
-            In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+            In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
-    require(k >= 1 && k <= (std::int64_t{1} << 31) / n_labels - 1, "k must be at least 1 and k * n_labels below 2^31");
+    std::int64_t longest = 0;
+    for (std::int64_t i = 0; i < batch.n_examples(); ++i) longest = std::max(longest, batch.length(i));
+    checked_ranks(k, n_labels, longest);
     require_outputs(scores.size(), batch.n_examples(), z, value, status, k);
     const NoGil release;
     chain::k_best(batch, k, view(scores), view(z), view(value), view(status), threads);
 }
 
 void labels(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
-            Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+            Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(labels.size() == static_cast<std::size_t>(batch.nodes[batch.n_examples()] / n_labels) &&
@@ -103,7 +112,8 @@ void check_once(const In<std::int64_t>& nodes, std::int64_t n_labels, std::size_
 }
 
 void labels_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> scores, In<double> pairs, In<double> first,
-                 In<double> last, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+                 In<double> last, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status,
+                 Threads threads) {
     check_once(nodes, n_labels, scores.size(), pairs, first, last);
     require(labels.size() == scores.size() / static_cast<std::size_t>(n_labels) && value.size() + 1 == nodes.size() &&
                 status.size() + 1 == nodes.size(),
@@ -114,7 +124,7 @@ void labels_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> score
 }
 
 void max_marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared,
-                   In<double> scores, Out<double> out, int threads) {
+                   In<double> scores, Out<double> out, Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
     require(out.size() == static_cast<std::size_t>(batch.nodes[batch.n_examples()]), "outputs do not fit the batch");
     const NoGil release;
@@ -122,23 +132,24 @@ void max_marginals(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t 
 }
 
 void max_marginals_once(In<std::int64_t> nodes, std::int64_t n_labels, In<double> scores, In<double> pairs,
-                        In<double> first, In<double> last, Out<double> out, int threads) {
+                        In<double> first, In<double> last, Out<double> out, Threads threads) {
     check_once(nodes, n_labels, scores.size(), pairs, first, last);
     require(out.size() == scores.size(), "outputs do not fit the batch");
     const NoGil release;
     chain::max_marginals_once(n_labels, view(nodes), view(scores), view(pairs), view(first), view(last), view(out),
-                              threads);
+                              int{threads});
 }
 
 void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared,
              In<double> pair_constraints, In<double> first, In<double> last, hull::HullBatch& sets, In<double> point,
-             Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+             Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, point.size());
     const chain::Constraints constraints = constraints_of(n_labels, view(pair_constraints), view(first), view(last));
     require_outputs(point.size(), batch.n_examples(), z, value, status);
     const auto size = [&](std::int64_t i) {
         return batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i];
     };
+    require_fresh(sets);
     require(sets.fit(batch.n_examples(), size), "active sets do not fit the batch");
     const NoGil release;
     chain::project(batch, constraints, sets, view(point), view(z), view(value), view(status), threads);
@@ -150,11 +161,11 @@ class ChainOracle final : public online::Oracle {
     ChainOracle(In<std::int64_t> lengths, std::int64_t n_labels, bool shared, In<double> pair_constraints,
                 In<double> first, In<double> last, std::int64_t ranks)
         : Oracle(ranks), lengths_(copied(lengths)), shared_(shared),
-          panels_(checked_labels(n_labels), simd::lanes_in_use()), scratch_(panels_, longest(lengths_)),
-          pair_constraints_(copied(pair_constraints)), first_(copied(first)), last_(copied(last)),
+          panels_(checked_labels(n_labels), simd::lanes_in_use()),
+          scratch_(panels_, checked_longest(lengths_, n_labels)), pair_constraints_(copied(pair_constraints)),
+          first_(copied(first)), last_(copied(last)),
           constraints_(constraints_of(n_labels, pair_constraints_, first_, last_)) {
-        require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / n_labels,
-                "k must be at least 1 and k * n_labels below 2^31");
+        checked_ranks(ranks, n_labels, longest(lengths_));
         if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(lengths_), ranks);
     }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
@@ -224,7 +235,7 @@ class ChainOracle final : public online::Oracle {
 
 void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labels, bool shared, In<double> scores,
                   In<double> margin, In<double> costs, In<double> constants, Out<double> z, Out<double> value,
-                  Out<std::int8_t> status, int threads) {
+                  Out<std::int8_t> status, Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
@@ -238,21 +249,21 @@ void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n
 }  // namespace
 
 void bind_chain(nb::module_& module) {
-    module.def("chain_argmax", &argmax, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "scores"_array,
+    module.def("chain_argmax", apart(&argmax), "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "scores"_array,
                "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("chain_marginals", &marginals, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "by_logs"_a,
-               "potentials"_array, "z"_array, "value"_array, "status"_array, "edges"_array, "threads"_a);
-    module.def("chain_k_best", &k_best, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "k"_a, "scores"_array,
-               "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("chain_labels", &labels, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "scores"_array,
+    module.def("chain_marginals", apart(&marginals), "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
+               "by_logs"_a, "potentials"_array, "z"_array, "value"_array, "status"_array, "edges"_array, "threads"_a);
+    module.def("chain_k_best", apart(&k_best), "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "k"_a,
+               "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
+    module.def("chain_labels", apart(&labels), "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a, "scores"_array,
                "labels"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("chain_labels_once", &labels_once, "nodes"_array, "n_labels"_a, "scores"_array, "pairs"_array,
+    module.def("chain_labels_once", apart(&labels_once), "nodes"_array, "n_labels"_a, "scores"_array, "pairs"_array,
                "first"_array, "last"_array, "labels"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("chain_max_marginals", &max_marginals, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
+    module.def("chain_max_marginals", apart(&max_marginals), "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
                "scores"_array, "out"_array, "threads"_a);
-    module.def("chain_max_marginals_once", &max_marginals_once, "nodes"_array, "n_labels"_a, "scores"_array,
+    module.def("chain_max_marginals_once", apart(&max_marginals_once), "nodes"_array, "n_labels"_a, "scores"_array,
                "pairs"_array, "first"_array, "last"_array, "out"_array, "threads"_a);
-    module.def("chain_project", &project, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
+    module.def("chain_project", apart(&project), "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
                "pair_constraints"_array, "first"_array, "last"_array, "sets"_a, "point"_array, "z"_array, "value"_array,
                "status"_array, "threads"_a);
     nb::class_<ChainOracle, online::Oracle>(module, "ChainOracle")
@@ -260,7 +271,7 @@ void bind_chain(nb::module_& module) {
              "lengths"_array, "n_labels"_a, "shared"_a, "pair_constraints"_array, "first"_array, "last"_array,
              "ranks"_a);
 
-    module.def("chain_slack_argmax", &slack_argmax, "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
+    module.def("chain_slack_argmax", apart(&slack_argmax), "nodes"_array, "pairs"_array, "n_labels"_a, "shared"_a,
                "scores"_array, "margin"_array, "costs"_array, "constants"_array, "z"_array, "value"_array,
                "status"_array, "threads"_a);
 }

@@ -18,9 +18,9 @@ class CliqueBatch {
           members_(copied(members)) {
         const CliqueGraphs g = graphs();
         for (const auto& offsets : {g.nodes, g.edges, g.cliques})
-            require(!offsets.empty() && offsets.size() == g.nodes.size() &&
-                        rises_to(offsets, static_cast<std::size_t>(offsets.back())),
-                    "offsets must rise from 0, one entry more than there are examples");
+            require(
+                offsets.size() == g.nodes.size() && rises_from_zero(offsets) && offsets.back() < std::int64_t{1} << 40,
+                "offsets must rise from 0 to less than 2^40, one entry more than there are examples");
         require(g.begin.size() == static_cast<std::size_t>(g.first_group(g.examples())) + 1 &&
                     rises_to(g.begin, g.members.size()),
                 "begin needs one entry more than there are edges and cliques, rising to the number of members");
@@ -40,10 +40,11 @@ class CliqueBatch {
 
 void project(const CliqueBatch& batch, std::int64_t labels, In<double> point, double tol, int step_limit,
              Out<double> multipliers, Out<double> z, Out<double> value, Out<double> gap, Out<std::int8_t> status,
-             int threads) {
+             Threads threads) {
     const CliqueGraphs g = batch.graphs();
     require(labels >= 1 && labels <= 1 << 12, "labels must be between 1 and 4096");
-    require(tol >= 0 && std::isfinite(tol) && step_limit >= 0, "tol and step_limit must be finite and not negative");
+    require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
+    checked_count("step_limit", step_limit, 0, most_steps);
     const auto parts = static_cast<std::size_t>(g.parts(labels)), examples = static_cast<std::size_t>(g.examples());
     require(point.size() == parts && z.size() == parts, "point and z need one entry per part");
     require(multipliers.size() == g.members.size() * static_cast<std::size_t>(labels),
@@ -62,7 +63,7 @@ void bind_cliques(nb::module_& module) {
     nb::class_<CliqueBatch>(module, "CliqueBatch")
         .def(nb::init<const Offsets&, const Offsets&, const Offsets&, const Offsets&, const In<std::int32_t>&>(),
              "node_offsets"_array, "edge_offsets"_array, "clique_offsets"_array, "begin"_array, "members"_array);
-    module.def("clique_project", &project, "batch"_a, "labels"_a, "point"_array, "tol"_a, "step_limit"_a,
+    module.def("clique_project", apart(&project), "batch"_a, "labels"_a, "point"_array, "tol"_a, "step_limit"_a,
                "multipliers"_array, "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
 }
 

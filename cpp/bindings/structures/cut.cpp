@@ -17,7 +17,7 @@ namespace {
 using cut::CutGraphs;
 
 void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations_per_arc, Out<double> flow,
-            Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+            Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const CutGraphs g = batch.graphs();
     const CutLayout layout = batch.layout();
     const auto parts = static_cast<std::size_t>(layout.size());
@@ -25,6 +25,7 @@ void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations
     require(scores.size() == parts && z.size() == parts, "scores and z need one entry per part");
     require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
     require(value.size() == examples && status.size() == examples, "one value and status per example");
+    checked_count("augmentations_per_arc", augmentations_per_arc, 0, most_steps);
     const NoGil unlocked;
     cut::argmax(g, layout, view(scores), augmentations_per_arc, view(flow), view(z), view(value), view(status),
                 threads);
@@ -35,7 +36,7 @@ void argmax(const CutBatch& batch, In<double> scores, std::int64_t augmentations
 std::pair<int, std::int64_t> faulty_edge(In<std::int64_t> node_offsets, In<std::int64_t> edge_offsets,
                                          In<std::int64_t> edges) {
     const auto nodes = view(node_offsets), offsets = view(edge_offsets), ends = view(edges);
-    require(!nodes.empty() && nodes.size() == offsets.size() && rises_to(nodes, static_cast<std::size_t>(nodes.back())),
+    require(nodes.size() == offsets.size() && rises_from_zero(nodes),
             "node and edge offsets must have one entry more than there are examples and rise from 0");
     require(rises_to(offsets, ends.size() / 2) && ends.size() % 2 == 0, "edges need two entries each");
     const NoGil unlocked;
@@ -53,6 +54,8 @@ std::pair<int, std::int64_t> faulty_edge(In<std::int64_t> node_offsets, In<std::
     std::vector<std::int64_t> next, order, last;
     for (std::size_t i = 1; i < nodes.size(); ++i) {
         const std::int64_t count = nodes[i] - nodes[i - 1], begin = offsets[i - 1];
+        if (begin == offsets[i]) continue;
+        require(count <= most_claimed, "an example has too many nodes");
         next.assign(static_cast<std::size_t>(count) + 1, 0);
         last.assign(static_cast<std::size_t>(count), -1);
         order.resize(static_cast<std::size_t>(offsets[i] - begin));
@@ -80,13 +83,14 @@ void order(const CutBatch& batch, Out<std::int32_t> order) {
 
 void project(const CutBatch& batch, In<double> point, double tol, bool newton, std::int64_t step_limit,
              Out<double> flow, Out<double> z, Out<double> value, Out<double> gap, Out<std::int8_t> status,
-             int threads) {
+             Threads threads) {
     const CutGraphs g = batch.graphs();
     const CutLayout layout = batch.layout();
     const auto parts = static_cast<std::size_t>(layout.size());
     const auto examples = static_cast<std::size_t>(g.examples());
     require(batch.ordered, "a projection needs the orders of nodes and edges");
     require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
+    checked_count("step_limit", step_limit, 0, most_steps);
     require(point.size() == parts && z.size() == parts, "point and z need one entry per part");
     require(flow.size() == static_cast<std::size_t>(g.edges()), "flow needs one entry per edge");
     require(value.size() == examples && gap.size() == examples && status.size() == examples,
@@ -100,7 +104,8 @@ void project(const CutBatch& batch, In<double> point, double tol, bool newton, s
 class CutOracle final : public SingleBest {
    public:
     CutOracle(const CutBatch& batch, std::int64_t augmentations_per_arc)
-        : graphs_(batch.graphs()), layout_(batch.layout()), augmentations_per_arc_(augmentations_per_arc),
+        : graphs_(batch.graphs()), layout_(batch.layout()),
+          augmentations_per_arc_(checked_count("augmentations_per_arc", augmentations_per_arc, 0, most_steps)),
           flow_(static_cast<std::size_t>(graphs_.edges()), 0.0) {
         scratch_.reserve(cut::largest(graphs_));
         std::int64_t most = 0;
@@ -146,11 +151,11 @@ void bind_cut(nb::module_& module) {
              "node_offsets"_array, "edge_offsets"_array, "ends"_array, "node_order"_array, "edge_order"_array,
              "own_nodes"_array, "own_edges"_array, "cliques"_array);
     module.def("faulty_edge", &faulty_edge, "node_offsets"_array, "edge_offsets"_array, "edges"_array);
-    module.def("cut_argmax", &argmax, "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array, "z"_array,
-               "value"_array, "status"_array, "threads"_a);
+    module.def("cut_argmax", apart(&argmax), "batch"_a, "scores"_array, "augmentations_per_arc"_a, "flow"_array,
+               "z"_array, "value"_array, "status"_array, "threads"_a);
     module.def("cut_order", &order, "batch"_a, "order"_array);
-    module.def("cut_project", &project, "batch"_a, "point"_array, "tol"_a, "newton"_a, "step_limit"_a, "flow"_array,
-               "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
+    module.def("cut_project", apart(&project), "batch"_a, "point"_array, "tol"_a, "newton"_a, "step_limit"_a,
+               "flow"_array, "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
     nb::class_<CutOracle, online::Oracle>(module, "CutOracle")
         .def(nb::init<const CutBatch&, std::int64_t>(), "batch"_a, "augmentations_per_arc"_a, nb::keep_alive<1, 2>());
 }

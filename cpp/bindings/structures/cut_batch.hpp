@@ -17,14 +17,16 @@ using cut::CutLayout;
 inline void check_graphs(const CutGraphs& g) {
     require(!g.node_offsets.empty() && g.edge_offsets.size() == g.node_offsets.size(),
             "node and edge offsets must have one entry more than there are examples");
-    require(g.node_offsets[0] == 0 && g.edge_offsets[0] == 0, "offsets must start at 0");
+    require(rises_from_zero(g.node_offsets) && rises_from_zero(g.edge_offsets),
+            "offsets must start at 0 and not decrease");
+    require(g.nodes() <= most_claimed, "a batch has too many nodes");
     for (std::size_t i = 1; i < g.node_offsets.size(); ++i) {
         const std::int64_t nodes = g.node_offsets[i] - g.node_offsets[i - 1];
         const std::int64_t edges = g.edge_offsets[i] - g.edge_offsets[i - 1];
-        require(nodes >= 0 && edges >= 0, "offsets must not decrease");
         require(nodes < (1 << 30) && edges < (1 << 29), "an example has too many nodes or edges");
     }
-    require(g.ends.size() == 2 * static_cast<std::size_t>(g.edges()), "ends need two entries per edge");
+    require(g.ends.size() % 2 == 0 && g.ends.size() / 2 == static_cast<std::size_t>(g.edges()),
+            "ends need two entries per edge");
     for (std::int64_t i = 0; i < g.examples(); ++i) {
         const CutExample one = g[i];
         require(within(std::span(one.ends, 2 * static_cast<std::size_t>(one.edges)), 0, one.nodes),
@@ -46,7 +48,7 @@ inline void check_order(std::span<const std::int64_t> offsets, std::span<const s
 inline void check_cliques(const CutGraphs& g, const CutLayout& layout, std::span<const std::int32_t> node_order,
                           std::span<const std::int32_t> edge_order) {
     for (const auto& offsets : {layout.nodes, layout.edges, layout.cliques})
-        require(offsets.size() == g.node_offsets.size() && rises_to(offsets, static_cast<std::size_t>(offsets.back())),
+        require(offsets.size() == g.node_offsets.size() && rises_from_zero(offsets) && offsets.back() <= most_claimed,
                 "offsets of cliques and of what is not theirs must rise from 0, one entry more than examples");
     require(layout.nodes.back() + 2 * layout.cliques.back() == g.nodes() && layout.edges.back() <= g.edges(),
             "cliques add two nodes each, and edges");

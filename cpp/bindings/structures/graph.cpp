@@ -24,12 +24,13 @@ void check(const CutGraphs& g, std::int64_t labels, bool table, std::size_t pack
 
 void argmax(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, double tol, In<std::int8_t> last,
             int pass_limit, int step_limit, Out<double> multipliers, Out<double> z, Out<double> value,
-            Out<std::int8_t> status, int threads) {
+            Out<std::int8_t> status, Threads threads) {
     const CutGraphs g = batch.graphs();
     check(g, labels, table, scores.size(), multipliers.size(), z.size(), value.size(), status.size());
     require(last.size() == value.size(), "one last per example");
     require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
-    require(pass_limit >= 1 && step_limit >= 0, "limits must be positive");
+    checked_count("pass_limit", pass_limit, 1, most_steps);
+    checked_count("step_limit", step_limit, 0, most_steps);
     const auto n = static_cast<std::int32_t>(labels);
     const NoGil unlocked;
     (table ? network::argmax<true> : network::argmax<false>)(g, n, view(scores), tol, view(last), pass_limit,
@@ -39,7 +40,7 @@ void argmax(const CutBatch& batch, std::int64_t labels, bool table, In<double> s
 
 template <auto of_tables, auto of_labels>
 void evaluate(const CutBatch& batch, std::int64_t labels, bool table, In<double> scores, Out<double> multipliers,
-              Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+              Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const CutGraphs g = batch.graphs();
     check(g, labels, table, scores.size(), multipliers.size(), z.size(), value.size(), status.size());
     const auto n = static_cast<std::int32_t>(labels);
@@ -49,11 +50,12 @@ void evaluate(const CutBatch& batch, std::int64_t labels, bool table, In<double>
 
 void project(const CutBatch& batch, std::int64_t labels, bool table, In<double> point, double tol, int step_limit,
              bool warm, Out<double> multipliers, Out<double> z, Out<double> value, Out<double> gap,
-             Out<std::int8_t> status, int threads) {
+             Out<std::int8_t> status, Threads threads) {
     const CutGraphs g = batch.graphs();
     check(g, labels, table, point.size(), multipliers.size(), z.size(), value.size(), status.size());
     require(gap.size() == value.size(), "one gap per example");
     require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
+    checked_count("step_limit", step_limit, 0, most_steps);
     const auto n = static_cast<std::int32_t>(labels);
     const NoGil unlocked;
     (table ? network::project<true> : network::project<false>)(g, n, view(point), tol, step_limit, warm,
@@ -64,15 +66,17 @@ void project(const CutBatch& batch, std::int64_t labels, bool table, In<double> 
 }  // namespace
 
 void bind_graph(nb::module_& module) {
-    module.def("graph_argmax", &argmax, "batch"_a, "labels"_a, "table"_a, "scores"_array, "tol"_a, "last"_array,
+    module.def("graph_argmax", apart(&argmax), "batch"_a, "labels"_a, "table"_a, "scores"_array, "tol"_a, "last"_array,
                "pass_limit"_a, "step_limit"_a, "multipliers"_array, "z"_array, "value"_array, "status"_array,
                "threads"_a);
-    module.def("graph_certify", &evaluate<network::certify<true>, network::certify<false>>, "batch"_a, "labels"_a,
+    module.def("graph_certify", apart(&evaluate<network::certify<true>, network::certify<false>>), "batch"_a,
+               "labels"_a, "table"_a, "scores"_array, "multipliers"_array, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("graph_round", apart(&evaluate<network::round<true>, network::round<false>>), "batch"_a, "labels"_a,
                "table"_a, "scores"_array, "multipliers"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("graph_round", &evaluate<network::round<true>, network::round<false>>, "batch"_a, "labels"_a, "table"_a,
-               "scores"_array, "multipliers"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("graph_project", &project, "batch"_a, "labels"_a, "table"_a, "point"_array, "tol"_a, "step_limit"_a,
-               "warm"_a, "multipliers"_array, "z"_array, "value"_array, "gap"_array, "status"_array, "threads"_a);
+    module.def("graph_project", apart(&project), "batch"_a, "labels"_a, "table"_a, "point"_array, "tol"_a,
+               "step_limit"_a, "warm"_a, "multipliers"_array, "z"_array, "value"_array, "gap"_array, "status"_array,
+               "threads"_a);
 }
 
 }  // namespace maxmargin

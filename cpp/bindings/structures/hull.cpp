@@ -1,7 +1,6 @@
 #include <cmath>
 
-#include "arrays.hpp"
-#include "maxmargin/hull/batch.hpp"
+#include "structures/active_sets.hpp"
 
 namespace maxmargin {
 
@@ -40,8 +39,9 @@ void create(HullBatch* self, In<std::int64_t> sizes, double tolerance) {
     new (self) HullBatch(view(sizes), tolerance);
 }
 
-void begin(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> scores, int threads) {
+void begin(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> scores, Threads threads) {
     const Layout layout = layout_of(offsets, point.size());
+    require_fresh(sets);
     check(sets, layout);
     require(scores.size() == point.size(), "scores do not fit the batch");
     const NoGil release;
@@ -49,8 +49,9 @@ void begin(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<doub
 }
 
 void absorb(HullBatch& sets, In<std::int64_t> offsets, In<std::int64_t> ids, In<double> point, In<double> vertex,
-            In<std::int8_t> status, Out<double> scores, Out<bool> done, int threads) {
+            In<std::int8_t> status, Out<double> scores, Out<bool> done, Threads threads) {
     const Layout layout = layout_of(offsets, point.size());
+    require_begun(sets);
     const auto n = static_cast<std::size_t>(layout.n_examples);
     require(ids.size() == n && status.size() == n && done.size() == n, "ids, status and done must fit the examples");
     require(vertex.size() == point.size() && scores.size() == point.size(), "vectors do not fit the batch");
@@ -63,8 +64,9 @@ void absorb(HullBatch& sets, In<std::int64_t> offsets, In<std::int64_t> ids, In<
 }
 
 void write(HullBatch& sets, In<std::int64_t> offsets, In<double> point, Out<double> z, Out<double> value,
-           Out<std::int8_t> status, int threads) {
+           Out<std::int8_t> status, Threads threads) {
     const Layout layout = layout_of(offsets, point.size());
+    require_begun(sets);
     check(sets, layout);
     require_outputs(point.size(), layout.n_examples, z, value, status);
     const NoGil release;
@@ -92,6 +94,7 @@ void save(const HullBatch& sets, Out<std::int64_t> vertices, Out<double> weights
 
 void load(HullBatch& sets, In<std::int64_t> vertices, In<double> weights, In<std::int64_t> nonzeros,
           In<std::int32_t> index, In<double> value) {
+    require_fresh(sets);
     const auto v = view(vertices), f = view(nonzeros);
     require(v.size() == sets.sets.size() + 1 && rises_to(v, weights.size()), "vertex offsets do not fit the batch");
     require(f.size() == weights.size() + 1 && rises_to(f, index.size()) && index.size() == value.size(),
@@ -109,12 +112,13 @@ void load(HullBatch& sets, In<std::int64_t> vertices, In<double> weights, In<std
 void bind_hull(nb::module_& module) {
     nb::class_<HullBatch>(module, "HullBatch")
         .def("__init__", &create, "sizes"_array, "tolerance"_a)
-        .def("begin", &begin, "offsets"_array, "point"_array, "scores"_array, "threads"_a)
-        .def("absorb", &absorb, "offsets"_array, "ids"_array, "point"_array, "vertex"_array, "status"_array,
+        .def("begin", apart(&begin), "offsets"_array, "point"_array, "scores"_array, "threads"_a)
+        .def("absorb", apart(&absorb), "offsets"_array, "ids"_array, "point"_array, "vertex"_array, "status"_array,
              "scores"_array, "done"_array, "threads"_a)
-        .def("write", &write, "offsets"_array, "point"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("write", apart(&write), "offsets"_array, "point"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
         .def("extent", &extent)
-        .def("save", &save, "vertices"_array, "weights"_array, "nonzeros"_array, "index"_array, "value"_array)
+        .def("save", apart(&save), "vertices"_array, "weights"_array, "nonzeros"_array, "index"_array, "value"_array)
         .def("load", &load, "vertices"_array, "weights"_array, "nonzeros"_array, "index"_array, "value"_array);
 }
 

@@ -25,8 +25,8 @@ namespace {
 lattice::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int64_t>& edges, const In<std::int32_t>& ends,
                           const In<std::int32_t>& start, const In<std::int32_t>& end) {
     const lattice::Graphs graphs{view(nodes), view(edges), view(ends), view(start), view(end)};
-    require(!graphs.nodes.empty() && rises_to(graphs.nodes, static_cast<std::size_t>(graphs.nodes.back())),
-            "node offsets must rise from 0");
+    require(rises_from_zero(graphs.nodes) && graphs.nodes.back() <= most_claimed,
+            "node offsets must rise from 0 to no more than 2^30");
     require(graphs.nodes.size() == graphs.edges.size() && graphs.ends.size() % 2 == 0 &&
                 rises_to(graphs.edges, graphs.ends.size() / 2),
             "edge offsets must rise from 0 to the number of edges, which have two ends each");
@@ -47,7 +47,7 @@ lattice::Graphs graphs_of(const In<std::int64_t>& nodes, const In<std::int64_t>&
 class LatticeBatch {
    public:
     LatticeBatch(In<std::int64_t> nodes, In<std::int64_t> edges, In<std::int32_t> ends, In<std::int32_t> start,
-                 In<std::int32_t> end, int threads)
+                 In<std::int32_t> end, Threads threads)
         : batch_(made(graphs_of(nodes, edges, ends, start, end), threads)) {
         for (std::int64_t i = batch_.size() - 1; i >= 0; --i)
             if (batch_.fault(i) != lattice::Fault::none) fault_ = {i, static_cast<int>(batch_.fault(i))};
@@ -61,28 +61,28 @@ class LatticeBatch {
         std::copy(batch_.positions().begin(), batch_.positions().end(), out.data());
     }
 
-    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) const {
+    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
         const NoGil release;
         lattice::argmax(batch_, view(scores), view(z), view(value), view(status), threads);
     }
 
     void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
-                   int threads) const {
+                   Threads threads) const {
         check(potentials, z, value, status);
         const NoGil release;
         lattice::marginals(batch_, view(potentials), view(z), view(value), view(status), threads);
     }
 
     void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
-                int threads) const {
+                Threads threads) const {
         check(scores, z, value, status, checked_ranks(k));
         const NoGil release;
         lattice::k_best(batch_, k, view(scores), view(z), view(value), view(status), threads);
     }
 
     void k_best_words(std::int64_t k, In<double> scores, In<std::int64_t> words, Out<double> z, Out<double> value,
-                      Out<std::int8_t> status, int threads) const {
+                      Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status, checked_ranks(k));
         require(words.size() == scores.size(), "words must have one entry per edge");
         const NoGil release;
@@ -90,7 +90,7 @@ class LatticeBatch {
     }
 
     void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
-                      Out<double> value, Out<std::int8_t> status, int threads) const {
+                      Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
         const auto n = static_cast<std::size_t>(batch_.size());
         require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
@@ -101,7 +101,7 @@ class LatticeBatch {
     }
 
     void project(In<double> point, double tol, bool warm, Out<double> potentials, Out<double> z, Out<double> value,
-                 Out<std::int8_t> status, Out<std::int32_t> steps, int threads) const {
+                 Out<std::int8_t> status, Out<std::int32_t> steps, Threads threads) const {
         check(point, z, value, status);
         require(tol >= 0 && std::isfinite(tol), "tol must be finite and not negative");
         require(potentials.size() == batch_.positions().size() && steps.size() == value.size(),
@@ -112,7 +112,7 @@ class LatticeBatch {
     }
 
     // Numbers of paths as offsets of examples, where each begins, and offsets and numbers of their edges.
-    nb::tuple envelopes(In<double> scores, In<double> slopes, Out<std::int8_t> status, int threads) const {
+    nb::tuple envelopes(In<double> scores, In<double> slopes, Out<std::int8_t> status, Threads threads) const {
         const std::int64_t n = batch().size();
         require(scores.size() == static_cast<std::size_t>(batch_.n_parts()) && slopes.size() == scores.size(),
                 "scores and slopes must have one entry per edge");
@@ -142,7 +142,7 @@ class LatticeBatch {
 
     void most_violated_pairs(In<std::int64_t> starts, In<std::int64_t> offsets, In<std::int32_t> edges,
                              In<std::int64_t> chosen, In<double> scores, Out<double> pairs, Out<double> value,
-                             int threads) const {
+                             Threads threads) const {
         const lattice::GoodPaths paths{view(starts), view(offsets), view(edges), view(chosen)};
         check(paths);
         require(scores.size() == static_cast<std::size_t>(batch_.n_parts()) && pairs.size() == scores.size() &&
@@ -184,7 +184,7 @@ class LatticeBatch {
     }
 
    private:
-    static lattice::Batch made(const lattice::Graphs& graphs, int threads) {
+    static lattice::Batch made(const lattice::Graphs& graphs, Threads threads) {
         const NoGil release;
         return {graphs, threads};
     }
@@ -312,24 +312,26 @@ class PathPairsHinge final : public online::Hinge {
 
 void bind_lattice(nb::module_& module) {
     nb::class_<LatticeBatch>(module, "LatticeBatch")
-        .def(nb::init<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int32_t>, int>(),
+        .def(nb::init<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int32_t>,
+                      Threads>(),
              "nodes"_array, "edges"_array, "ends"_array, "start"_array, "end"_array, "threads"_a)
         .def("fault", &LatticeBatch::fault)
         .def("positions", &LatticeBatch::positions, "out"_array)
-        .def("argmax", &LatticeBatch::argmax, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
-        .def("marginals", &LatticeBatch::marginals, "potentials"_array, "z"_array, "value"_array, "status"_array,
+        .def("argmax", apart(&LatticeBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array,
              "threads"_a)
-        .def("k_best", &LatticeBatch::k_best, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+        .def("marginals", apart(&LatticeBatch::marginals), "potentials"_array, "z"_array, "value"_array, "status"_array,
              "threads"_a)
-        .def("k_best_words", &LatticeBatch::k_best_words, "k"_a, "scores"_array, "words"_array, "z"_array,
+        .def("k_best", apart(&LatticeBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("k_best_words", apart(&LatticeBatch::k_best_words), "k"_a, "scores"_array, "words"_array, "z"_array,
              "value"_array, "status"_array, "threads"_a)
-        .def("envelopes", &LatticeBatch::envelopes, "scores"_array, "slopes"_array, "status"_array, "threads"_a)
-        .def("slack_argmax", &LatticeBatch::slack_argmax, "scores"_array, "margin"_array, "costs"_array,
+        .def("envelopes", apart(&LatticeBatch::envelopes), "scores"_array, "slopes"_array, "status"_array, "threads"_a)
+        .def("slack_argmax", apart(&LatticeBatch::slack_argmax), "scores"_array, "margin"_array, "costs"_array,
              "constants"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
-        .def("project", &LatticeBatch::project, "point"_array, "tol"_a, "warm"_a, "potentials"_array, "z"_array,
+        .def("project", apart(&LatticeBatch::project), "point"_array, "tol"_a, "warm"_a, "potentials"_array, "z"_array,
              "value"_array, "status"_array, "steps"_array, "threads"_a)
-        .def("most_violated_pairs", &LatticeBatch::most_violated_pairs, "starts"_array, "offsets"_array, "edges"_array,
-             "chosen"_array, "scores"_array, "pairs"_array, "value"_array, "threads"_a);
+        .def("most_violated_pairs", apart(&LatticeBatch::most_violated_pairs), "starts"_array, "offsets"_array,
+             "edges"_array, "chosen"_array, "scores"_array, "pairs"_array, "value"_array, "threads"_a);
     nb::class_<LatticeOracle, online::Oracle>(module, "LatticeOracle")
         .def(nb::init<const LatticeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
     nb::class_<PathPairsHinge, online::Hinge>(module, "PathPairsHinge")

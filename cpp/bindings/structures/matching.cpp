@@ -27,6 +27,9 @@ class MatchingBatch {
         : left_start_(copied(left_start)), right_start_(copied(right_start)), edge_start_(copied(edge_start)),
           left_capacity_(copied(left_capacity)), right_capacity_(copied(right_capacity)), ends_(copied(ends)) {
         check(view());
+        // Larger ones bind nothing, but their sums might wrap.
+        for (auto* capacities : {&left_capacity_, &right_capacity_})
+            for (std::int64_t& capacity : *capacities) capacity = std::min(capacity, std::int64_t{1} << 30);
     }
 
     Batch view() const { return {left_start_, right_start_, edge_start_, ends_, left_capacity_, right_capacity_}; }
@@ -76,7 +79,7 @@ void check_outputs(const Batch& batch, std::size_t input, std::size_t z, std::si
 
 // Calls body(solver, i, e) for every example i, whose edges begin at e.
 template <class Solver, class Body>
-void each_example(const Batch& batch, int threads, const Body& body) {
+void each_example(const Batch& batch, Threads threads, const Body& body) {
     const NoGil release;
     // One per thread, made before the threads start: memory may run out here, but not in them.
     const std::int64_t most = std::max<std::int64_t>(batch.size(), 1);
@@ -86,7 +89,7 @@ void each_example(const Batch& batch, int threads, const Body& body) {
 }
 
 void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> z, Out<double> value,
-            Out<std::int8_t> status, int threads) {
+            Out<std::int8_t> status, Threads threads) {
     const Batch batch = checked.view();
     check_outputs(batch, scores.size(), z.size(), value.size(), status.size());
     each_example<matching::Matcher>(batch, threads, [&](auto& matcher, std::int64_t i, std::int64_t e) {
@@ -97,12 +100,11 @@ void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> 
 
 // Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
 void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scores, Out<double> z, Out<double> value,
-            Out<std::int8_t> status, int threads) {
+            Out<std::int8_t> status, Threads threads) {
     const Batch batch = checked.view();
     require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
     const auto ranks = static_cast<std::size_t>(k), n = static_cast<std::size_t>(batch.size());
-    require(z.size() == ranks * scores.size() && value.size() == ranks * n && status.size() == ranks * n,
-            "outputs must have one row per rank");
+    require_outputs(scores.size(), batch.size(), z, value, status, k);
     check_outputs(batch, scores.size(), scores.size(), n, n);
     each_example<matching::KBest>(batch, threads, [&](auto& kernel, std::int64_t i, std::int64_t e) {
         matching::Status found = kernel.begin(matching::example(batch, i), scores.data() + e);
@@ -118,7 +120,7 @@ void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scor
 }
 
 void margins(const MatchingBatch& checked, const In<double>& scores, Out<double> margin, Out<std::int8_t> status,
-             int threads) {
+             Threads threads) {
     const Batch batch = checked.view();
     check_outputs(batch, scores.size(), margin.size(), status.size(), status.size());
     each_example<matching::Margins>(batch, threads, [&](auto& solver, std::int64_t i, std::int64_t e) {
@@ -127,7 +129,7 @@ void margins(const MatchingBatch& checked, const In<double>& scores, Out<double>
 }
 
 void project(const MatchingBatch& checked, const In<double>& point, double tol, bool warm, Out<double> duals,
-             Out<double> z, Out<double> value, Out<std::int8_t> status, Out<std::int32_t> steps, int threads) {
+             Out<double> z, Out<double> value, Out<std::int8_t> status, Out<std::int32_t> steps, Threads threads) {
     const Batch batch = checked.view();
     require(steps.size() == 2 * static_cast<std::size_t>(batch.size()), "steps must have two entries per example");
     check_outputs(batch, point.size(), z.size(), value.size(), status.size());
@@ -228,13 +230,14 @@ void bind_matching(nb::module_& module) {
                       const Offsets&>(),
              "left_start"_array, "right_start"_array, "edge_start"_array, "ends"_array, "left_capacity"_array,
              "right_capacity"_array);
-    module.def("matching_argmax", &argmax, "batch"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+    module.def("matching_argmax", apart(&argmax), "batch"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
                "threads"_a);
-    module.def("matching_k_best", &k_best, "batch"_a, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
+    module.def("matching_k_best", apart(&k_best), "batch"_a, "k"_a, "scores"_array, "z"_array, "value"_array,
+               "status"_array, "threads"_a);
+    module.def("matching_margins", apart(&margins), "batch"_a, "scores"_array, "margin"_array, "status"_array,
                "threads"_a);
-    module.def("matching_margins", &margins, "batch"_a, "scores"_array, "margin"_array, "status"_array, "threads"_a);
-    module.def("matching_project", &project, "batch"_a, "point"_array, "tol"_a, "warm"_a, "duals"_array, "z"_array,
-               "value"_array, "status"_array, "steps"_array, "threads"_a);
+    module.def("matching_project", apart(&project), "batch"_a, "point"_array, "tol"_a, "warm"_a, "duals"_array,
+               "z"_array, "value"_array, "status"_array, "steps"_array, "threads"_a);
     nb::class_<MatchingOracle, online::Oracle>(module, "MatchingOracle")
         .def(nb::init<const MatchingBatch&, const Offsets&, std::int64_t>(), "batch"_a, "order"_array, "ranks"_a,
              nb::keep_alive<1, 2>());

@@ -1,9 +1,9 @@
-#include "arrays.hpp"
 #include "maxmargin/chain/second_order/k_best.hpp"
 #include "maxmargin/chain/second_order/max_marginals.hpp"
 #include "maxmargin/chain/second_order/sum_product.hpp"
 #include "maxmargin/chain/second_order/viterbi.hpp"
 #include "solvers/online.hpp"
+#include "structures/active_sets.hpp"
 
 namespace maxmargin {
 
@@ -18,6 +18,14 @@ second::Constraints constraints_of(std::int64_t n_labels, const Legal& follow, c
     const auto k = static_cast<std::size_t>(n_labels);
     require(follow.size() == k * k && first.size() == k && last.size() == k, "constraints do not fit the labels");
     return {n_labels, view(follow), view(first), view(last)};
+}
+
+// Ranks whose table, one entry for each pair of labels of each position, fits into memory.
+void checked_ranks(std::int64_t k, std::int64_t n_labels, std::int64_t longest) {
+    require(k >= 1 && k < (std::int64_t{1} << 31) / (n_labels * n_labels),
+            "k must be at least 1, k * n_labels^2 below 2^31");
+    checked_product({std::max<std::int64_t>(longest, 1), n_labels, n_labels, k},
+                    "the k best of so long a sequence need too much memory; give a smaller k");
 }
 
 // Checks that offsets describe sequences of n_labels labels, and that there are tables for each or for all of them.
@@ -42,14 +50,14 @@ second::Batch batch_of(const In<std::int64_t>& offsets, const second::Constraint
     "offsets"_array, "n_labels"_a, "follow"_array, "first"_array, "last"_array, "nodes"_array, "pairs"_array, \
         "triples"_array
 
-void argmax(MM_BATCH, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+void argmax(MM_BATCH, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     require_outputs(batch.n_parts(), batch.n_examples(), z, value, status);
     const NoGil release;
     second::argmax(batch, view(z), view(value), view(status), threads);
 }
 
-void labels(MM_BATCH, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, int threads) {
+void labels(MM_BATCH, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     const auto n = static_cast<std::size_t>(batch.n_examples());
     require(
@@ -59,32 +67,36 @@ void labels(MM_BATCH, Out<std::int32_t> labels, Out<double> value, Out<std::int8
     second::labels(batch, view(labels), view(value), view(status), threads);
 }
 
-void k_best(MM_BATCH, std::int64_t k, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+void k_best(MM_BATCH, std::int64_t k, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
-    require(k >= 1 && k < (std::int64_t{1} << 31) / batch.square(), "k must be at least 1, k * n_labels^2 below 2^31");
+    std::int64_t longest = 0;
+    for (std::int64_t i = 0; i < batch.n_examples(); ++i) longest = std::max(longest, batch.length(i));
+    checked_ranks(k, n_labels, longest);
     require_outputs(batch.n_parts(), batch.n_examples(), z, value, status, k);
     const NoGil release;
     second::k_best(batch, k, view(z), view(value), view(status), threads);
 }
 
-void marginals(MM_BATCH, bool by_logs, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+void marginals(MM_BATCH, bool by_logs, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     require_outputs(batch.n_parts(), batch.n_examples(), z, value, status);
     const NoGil release;
     second::marginals(batch, by_logs, view(z), view(value), view(status), threads);
 }
 
-void max_marginals(MM_BATCH, Out<double> most, int threads) {
+void max_marginals(MM_BATCH, Out<double> most, Threads threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     require(most.size() == nodes.size(), "outputs do not fit the batch");
     const NoGil release;
     second::max_marginals(batch, view(most), threads);
 }
 
-void project(MM_BATCH, hull::HullBatch& sets, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) {
+void project(MM_BATCH, hull::HullBatch& sets, Out<double> z, Out<double> value, Out<std::int8_t> status,
+             Threads threads) {
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     require_outputs(batch.n_parts(), batch.n_examples(), z, value, status);
     const auto size = [&](std::int64_t i) { return batch.length(i) * n_labels + batch.square() + batch.cube(); };
+    require_fresh(sets);
     require(sets.fit(batch.n_examples(), size), "active sets do not fit the batch");
     const NoGil release;
     second::project(batch, sets, view(z), view(value), view(status), threads);
@@ -96,10 +108,10 @@ class SecondOrderOracle final : public online::Oracle {
     SecondOrderOracle(In<std::int64_t> lengths, std::int64_t n_labels, Legal follow, Legal first, Legal last,
                       std::int64_t ranks)
         : Oracle(ranks), lengths_(copied(lengths)), follow_(copied(follow)), first_(copied(first)), last_(copied(last)),
-          single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(), longest(lengths_)) {
+          single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(),
+                  checked_longest(lengths_, n_labels * n_labels)) {
         single_.constraints = {n_labels, follow_, first_, last_};
-        require(ranks >= 1 && ranks < (std::int64_t{1} << 31) / (n_labels * n_labels),
-                "k must be at least 1, k * n_labels^2 below 2^31");
+        checked_ranks(ranks, n_labels, longest(lengths_));
         if (ranks > 1) k_best_ = std::make_unique<second::KBest>(single_.table.shape, longest(lengths_), ranks);
     }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
@@ -139,16 +151,17 @@ class SecondOrderOracle final : public online::Oracle {
 }  // namespace
 
 void bind_second_order(nb::module_& module) {
-    module.def("second_order_argmax", &argmax, MM_BATCH_NAMES, "z"_array, "value"_array, "status"_array, "threads"_a);
-    module.def("second_order_labels", &labels, MM_BATCH_NAMES, "labels"_array, "value"_array, "status"_array,
+    module.def("second_order_argmax", apart(&argmax), MM_BATCH_NAMES, "z"_array, "value"_array, "status"_array,
                "threads"_a);
-    module.def("second_order_k_best", &k_best, MM_BATCH_NAMES, "k"_a, "z"_array, "value"_array, "status"_array,
+    module.def("second_order_labels", apart(&labels), MM_BATCH_NAMES, "labels"_array, "value"_array, "status"_array,
                "threads"_a);
-    module.def("second_order_marginals", &marginals, MM_BATCH_NAMES, "by_logs"_a, "z"_array, "value"_array,
+    module.def("second_order_k_best", apart(&k_best), MM_BATCH_NAMES, "k"_a, "z"_array, "value"_array, "status"_array,
+               "threads"_a);
+    module.def("second_order_marginals", apart(&marginals), MM_BATCH_NAMES, "by_logs"_a, "z"_array, "value"_array,
                "status"_array, "threads"_a);
-    module.def("second_order_max_marginals", &max_marginals, MM_BATCH_NAMES, "most"_array, "threads"_a);
-    module.def("second_order_project", &project, MM_BATCH_NAMES, "sets"_a, "z"_array, "value"_array, "status"_array,
-               "threads"_a);
+    module.def("second_order_max_marginals", apart(&max_marginals), MM_BATCH_NAMES, "most"_array, "threads"_a);
+    module.def("second_order_project", apart(&project), MM_BATCH_NAMES, "sets"_a, "z"_array, "value"_array,
+               "status"_array, "threads"_a);
     nb::class_<SecondOrderOracle, online::Oracle>(module, "SecondOrderOracle")
         .def(nb::init<In<std::int64_t>, std::int64_t, Legal, Legal, Legal, std::int64_t>(), "lengths"_array,
              "n_labels"_a, "follow"_array, "first"_array, "last"_array, "ranks"_a);

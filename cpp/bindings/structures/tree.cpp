@@ -3,12 +3,12 @@
 #include <optional>
 #include <vector>
 
-#include "arrays.hpp"
 #include "maxmargin/tree/k_best.hpp"
 #include "maxmargin/tree/max_product.hpp"
 #include "maxmargin/tree/slack.hpp"
 #include "maxmargin/tree/sum_product.hpp"
 #include "solvers/online.hpp"
+#include "structures/active_sets.hpp"
 
 namespace maxmargin {
 
@@ -75,7 +75,7 @@ void add_cliques(tree::Graphs& graphs, const In<std::int64_t>& offsets, const In
 
 void order(In<std::int64_t> nodes, In<std::int32_t> labels, In<std::int32_t> edges, In<std::int64_t> edge_offsets,
            bool fill, double most, std::int64_t widest, Out<std::int32_t> out, Out<std::int64_t> width,
-           Out<double> entries, int threads) {
+           Out<double> entries, Threads threads) {
     const tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
     const auto n = static_cast<std::size_t>(graphs.n_examples());
     require(out.size() == labels.size() && width.size() == n && entries.size() == n, "outputs do not fit the batch");
@@ -92,6 +92,7 @@ class TreeBatch {
         tree::Graphs graphs = graphs_of(nodes, labels, edges, edge_offsets);
         add_cliques(graphs, clique_offsets, clique_begin, clique_nodes);
         require(order.size() == labels.size(), "order must have one entry per node");
+        require(most >= 0.0 && most <= static_cast<double>(most_claimed), "most must be between 0 and 2^30 entries");
         for (std::int64_t i = 0; i < graphs.n_examples(); ++i)
             require(distinct(view(order).subspan(graphs.nodes[i], graphs.n_nodes(i)), graphs.n_nodes(i)),
                     "order must hold every node once");
@@ -99,14 +100,14 @@ class TreeBatch {
         fits_ = plan_.build(graphs, view(order), most);
     }
 
-    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, int threads) const {
+    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
         const NoGil release;
         tree::argmax(plan_, view(scores), view(z), view(value), view(status), threads);
     }
 
     void labels(In<double> scores, Out<std::int32_t> labels, Out<double> value, Out<std::int8_t> status,
-                int threads) const {
+                Threads threads) const {
         const auto n = static_cast<std::size_t>(plan().n_examples());
         require(scores.size() == static_cast<std::size_t>(plan_.n_parts()), "scores do not fit the batch");
         require(labels.size() == static_cast<std::size_t>(plan_.nodes[n]) && value.size() == n && status.size() == n,
@@ -116,7 +117,7 @@ class TreeBatch {
     }
 
     void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
-                int threads) const {
+                Threads threads) const {
         require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
         check(scores, z, value, status, k);
         const NoGil release;
@@ -124,15 +125,16 @@ class TreeBatch {
     }
 
     void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
-                   int threads) const {
+                   Threads threads) const {
         check(potentials, z, value, status);
         const NoGil release;
         tree::marginals(plan_, view(potentials), view(z), view(value), view(status), threads);
     }
 
     void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
-                 int threads) const {
+                 Threads threads) const {
         check(point, z, value, status);
+        require_fresh(sets);
         require(sets.fit(plan_.n_examples(), [&](std::int64_t i) { return plan_.n_parts(i); }),
                 "active sets do not fit the batch");
         const NoGil release;
@@ -145,7 +147,7 @@ class TreeBatch {
     }
 
     void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
-                      Out<double> value, Out<std::int8_t> status, int threads) const {
+                      Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
         const auto n = static_cast<std::size_t>(plan_.n_examples());
         require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
@@ -227,22 +229,24 @@ class TreeOracle final : public online::Oracle {
 }  // namespace
 
 void bind_tree(nb::module_& module) {
-    module.def("tree_order", &order, "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "fill"_a,
-               "most"_a, "widest"_a, "order"_array, "width"_array, "entries"_array, "threads"_a);
+    module.def("tree_order", apart(&order), "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array,
+               "fill"_a, "most"_a, "widest"_a, "order"_array, "width"_array, "entries"_array, "threads"_a);
     nb::class_<TreeBatch>(module, "TreeBatch")
         .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int64_t>,
                       In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, double>(),
              "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "clique_offsets"_array,
              "clique_begin"_array, "clique_nodes"_array, "order"_array, "most"_a)
-        .def("argmax", &TreeBatch::argmax, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
-        .def("labels", &TreeBatch::labels, "scores"_array, "labels"_array, "value"_array, "status"_array, "threads"_a)
-        .def("k_best", &TreeBatch::k_best, "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
-        .def("marginals", &TreeBatch::marginals, "potentials"_array, "z"_array, "value"_array, "status"_array,
+        .def("argmax", apart(&TreeBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
+        .def("labels", apart(&TreeBatch::labels), "scores"_array, "labels"_array, "value"_array, "status"_array,
              "threads"_a)
-        .def("project", &TreeBatch::project, "sets"_a, "point"_array, "z"_array, "value"_array, "status"_array,
+        .def("k_best", apart(&TreeBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
              "threads"_a)
-        .def("slack_argmax", &TreeBatch::slack_argmax, "scores"_array, "margin"_array, "costs"_array, "constants"_array,
-             "z"_array, "value"_array, "status"_array, "threads"_a);
+        .def("marginals", apart(&TreeBatch::marginals), "potentials"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("project", apart(&TreeBatch::project), "sets"_a, "point"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("slack_argmax", apart(&TreeBatch::slack_argmax), "scores"_array, "margin"_array, "costs"_array,
+             "constants"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
     nb::class_<TreeOracle, online::Oracle>(module, "TreeOracle")
         .def(nb::init<const TreeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
 }

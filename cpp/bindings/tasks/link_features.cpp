@@ -17,7 +17,7 @@ struct LinkBatch {
     Batch batch;
     In<double> model1_forward, model1_backward, hmm_forward, hmm_backward, together;
     In<double> count_source, count_target, null_source, null_target, user;
-    In<std::int32_t> identity;
+    std::vector<std::int32_t> identity;
 };
 
 // Checks offsets, and copies them.
@@ -79,15 +79,15 @@ void create(LinkBatch* self, In<std::int64_t> source_start, In<std::int64_t> tar
     b.count_target = view(count_target);
     b.null_source = view(null_source);
     b.null_target = view(null_target);
-    b.identity = view(identity);
+    std::vector<std::int32_t> numbers = copied(identity);  // read as columns: they must stay what was checked
+    b.identity = numbers;
     b.user = view(user);
     unlocked([&] { b.words.finish(); });
     new (self) LinkBatch{std::move(b), model1_forward, model1_backward, hmm_forward, hmm_backward, together,
-                         count_source, count_target,   null_source,     null_target, user,         identity};
+                         count_source, count_target,   null_source,     null_target, user,         std::move(numbers)};
 }
 
-Choice checked(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_identity, std::size_t n_status,
-               int threads) {
+Choice checked(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_identity, std::size_t n_status) {
     const Batch& b = self.batch;
     require(groups < (1U << links::GROUPS), "there is no such group");
     require(n_identity >= 0 && n_identity < (std::int64_t{1} << 30), "n_identity must be a number of word pairs");
@@ -95,13 +95,12 @@ Choice checked(const LinkBatch& self, unsigned groups, bool user, std::int64_t n
                 (static_cast<std::int64_t>(b.identity.size()) == b.cells() && b.identity_largest < n_identity),
             "identity is missing, or a number in it is too large");
     require(static_cast<std::int64_t>(n_status) == b.size(), "status must have one entry per sentence pair");
-    require(threads >= 1, "threads must be at least 1");
     return {groups, user, n_identity};
 }
 
 void scores(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_identity, In<double> weights,
-            Out<double> out, Out<std::int8_t> status, int threads) {
-    const Choice choice = checked(self, groups, user, n_identity, status.size(), threads);
+            Out<double> out, Out<std::int8_t> status, Threads threads) {
+    const Choice choice = checked(self, groups, user, n_identity, status.size());
     const Batch& b = self.batch;
     require(static_cast<std::int64_t>(weights.size()) == choice.n_dense(b) + n_identity, "weights do not fit");
     require(static_cast<std::int64_t>(out.size()) == b.cells(), "out must have one entry per cell");
@@ -109,8 +108,9 @@ void scores(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_id
     links::scores(b, choice, view(weights), view(out), view(status), threads);
 }
 
-void dense(const LinkBatch& self, unsigned groups, bool user, Out<double> out, Out<std::int8_t> status, int threads) {
-    const Choice choice = checked(self, groups, user, 0, status.size(), threads);
+void dense(const LinkBatch& self, unsigned groups, bool user, Out<double> out, Out<std::int8_t> status,
+           Threads threads) {
+    const Choice choice = checked(self, groups, user, 0, status.size());
     const Batch& b = self.batch;
     require(out.ndim() == 2 && static_cast<std::int64_t>(out.shape(0)) == b.cells() &&
                 static_cast<std::int64_t>(out.shape(1)) == choice.n_dense(b),
@@ -120,16 +120,16 @@ void dense(const LinkBatch& self, unsigned groups, bool user, Out<double> out, O
 }
 
 void count(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_identity, Out<std::int64_t> counts,
-           Out<std::int8_t> status, int threads) {
-    const Choice choice = checked(self, groups, user, n_identity, status.size(), threads);
+           Out<std::int8_t> status, Threads threads) {
+    const Choice choice = checked(self, groups, user, n_identity, status.size());
     require(static_cast<std::int64_t>(counts.size()) == self.batch.cells(), "counts must have one entry per cell");
     const NoGil release;
     links::count(self.batch, choice, view(counts), view(status), threads);
 }
 
 void fill(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_identity, In<std::int64_t> start,
-          Out<std::int32_t> columns, Out<double> values, Out<std::int8_t> status, int threads) {
-    const Choice choice = checked(self, groups, user, n_identity, status.size(), threads);
+          Out<std::int32_t> columns, Out<double> values, Out<std::int8_t> status, Threads threads) {
+    const Choice choice = checked(self, groups, user, n_identity, status.size());
     const auto s = view(start);
     require(static_cast<std::int64_t>(s.size()) == self.batch.cells() + 1 && rises_to(s, values.size()) &&
                 columns.size() == values.size(),
@@ -138,8 +138,8 @@ void fill(const LinkBatch& self, unsigned groups, bool user, std::int64_t n_iden
     links::fill(self.batch, choice, s, view(columns), view(values), view(status), threads);
 }
 
-void words(const LinkBatch& self, bool source, Out<double> out, Out<std::int8_t> status, int threads) {
-    checked(self, 0, false, 0, status.size(), threads);
+void words(const LinkBatch& self, bool source, Out<double> out, Out<std::int8_t> status, Threads threads) {
+    checked(self, 0, false, 0, status.size());
     const std::size_t n = (source ? self.batch.source_word : self.batch.target_word).size();
     require(out.ndim() == 2 && out.shape(0) == n && out.shape(1) == links::WORD_FEATURES,
             "out must have one row per word and one column per feature");
@@ -157,15 +157,15 @@ void bind_link_features(nb::module_& module) {
              "together"_array, "count_source"_array, "count_target"_array, "null_source"_array, "null_target"_array,
              "identity"_array, "user"_array, "n_pairs"_a,
              "Offsets, distinct words, grids of all cells, counts and null posteriors of all words.")
-        .def("scores", &scores, "groups"_a, "user"_a, "n_identity"_a, "weights"_array, "out"_array, "status"_array,
-             "threads"_a, "The score of every cell.")
-        .def("dense", &dense, "groups"_a, "user"_a, "out"_array, "status"_array, "threads"_a,
+        .def("scores", apart(&scores), "groups"_a, "user"_a, "n_identity"_a, "weights"_array, "out"_array,
+             "status"_array, "threads"_a, "The score of every cell.")
+        .def("dense", apart(&dense), "groups"_a, "user"_a, "out"_array, "status"_array, "threads"_a,
              "The features of every cell, without identity.")
-        .def("count", &count, "groups"_a, "user"_a, "n_identity"_a, "counts"_array, "status"_array, "threads"_a,
+        .def("count", apart(&count), "groups"_a, "user"_a, "n_identity"_a, "counts"_array, "status"_array, "threads"_a,
              "The number of features of every cell that are not zero.")
-        .def("fill", &fill, "groups"_a, "user"_a, "n_identity"_a, "start"_array, "columns"_array, "values"_array,
+        .def("fill", apart(&fill), "groups"_a, "user"_a, "n_identity"_a, "start"_array, "columns"_array, "values"_array,
              "status"_array, "threads"_a, "The features that are not zero.")
-        .def("words", &words, "source"_a, "out"_array, "status"_array, "threads"_a,
+        .def("words", apart(&words), "source"_a, "out"_array, "status"_array, "threads"_a,
              "The features of every word of one side.");
     module.def(
         "link_group_sizes", [] { return std::vector<int>(links::GROUP_SIZES.begin(), links::GROUP_SIZES.end()); },

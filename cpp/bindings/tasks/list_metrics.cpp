@@ -47,7 +47,7 @@ double* rows(Out<double>& out, const Sequences& texts, std::int64_t width) {
 
 void bleu(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<Token>& gold_tokens,
           const In<std::int64_t>& gold_offsets, const In<std::int64_t>& lists, const In<std::int64_t>& gold_lists,
-          int order, Out<double> out, int threads) {
+          int order, Out<double> out, Threads threads) {
     require(order >= 1 && order <= longest, "order must lie in 1..64");
     const Sequences texts = sequences(tokens, offsets), gold = sequences(gold_tokens, gold_offsets);
     const Lists all = lists_of(lists, gold_lists, texts, gold);
@@ -59,7 +59,8 @@ void bleu(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<Tok
 void chrf(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<Token>& gold_tokens,
           const In<std::int64_t>& gold_offsets, const In<Token>& words, const In<std::int64_t>& word_offsets,
           const In<Token>& gold_words, const In<std::int64_t>& gold_word_offsets, const In<std::int64_t>& lists,
-          const In<std::int64_t>& gold_lists, int order, int word_order, double beta, Out<double> out, int threads) {
+          const In<std::int64_t>& gold_lists, int order, int word_order, double beta, Out<double> out,
+          Threads threads) {
     require(order >= 0 && order <= longest && word_order >= 0 && word_order <= longest && order + word_order > 0,
             "orders must lie in 0..64, one of them above 0");
     const Level characters{sequences(tokens, offsets), sequences(gold_tokens, gold_offsets), order};
@@ -73,7 +74,7 @@ void chrf(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<Tok
 
 void errors(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<Token>& gold_tokens,
             const In<std::int64_t>& gold_offsets, const In<std::int64_t>& lists, const In<std::int64_t>& gold_lists,
-            Out<double> out, int threads) {
+            Out<double> out, Threads threads) {
     const Sequences texts = sequences(tokens, offsets), gold = sequences(gold_tokens, gold_offsets);
     const Lists all = lists_of(lists, gold_lists, texts, gold);
     double* values = rows(out, texts, 2);
@@ -83,7 +84,7 @@ void errors(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<T
 
 void translation_edits(const In<Token>& tokens, const In<std::int64_t>& offsets, const In<Token>& gold_tokens,
                        const In<std::int64_t>& gold_offsets, const In<std::int64_t>& lists,
-                       const In<std::int64_t>& gold_lists, Out<double> out, int threads) {
+                       const In<std::int64_t>& gold_lists, Out<double> out, Threads threads) {
     const Sequences texts = sequences(tokens, offsets), gold = sequences(gold_tokens, gold_offsets);
     const Lists all = lists_of(lists, gold_lists, texts, gold);
     for (std::int64_t i = 0; i < texts.size(); ++i)
@@ -96,18 +97,18 @@ void translation_edits(const In<Token>& tokens, const In<std::int64_t>& offsets,
 }  // namespace
 
 void bind_list_metrics(nb::module_& module) {
-    module.def("bleu_statistics", &bleu, "tokens"_array, "offsets"_array, "gold_tokens"_array, "gold_offsets"_array,
-               "lists"_array, "gold_lists"_array, "order"_a, "out"_array, "threads"_a,
+    module.def("bleu_statistics", apart(&bleu), "tokens"_array, "offsets"_array, "gold_tokens"_array,
+               "gold_offsets"_array, "lists"_array, "gold_lists"_array, "order"_a, "out"_array, "threads"_a,
                "Matches and n-grams of orders 1..n, length and closest reference length of each hypothesis.");
     module.def(
-        "chrf_statistics", &chrf, "tokens"_array, "offsets"_array, "gold_tokens"_array, "gold_offsets"_array,
+        "chrf_statistics", apart(&chrf), "tokens"_array, "offsets"_array, "gold_tokens"_array, "gold_offsets"_array,
         "words"_array, "word_offsets"_array, "gold_words"_array, "gold_word_offsets"_array, "lists"_array,
         "gold_lists"_array, "order"_a, "word_order"_a, "beta"_a, "out"_array, "threads"_a,
         "N-grams of the hypothesis, of its best reference, and matches, for each order of characters and words.");
-    module.def("error_statistics", &errors, "tokens"_array, "offsets"_array, "gold_tokens"_array, "gold_offsets"_array,
-               "lists"_array, "gold_lists"_array, "out"_array, "threads"_a,
+    module.def("error_statistics", apart(&errors), "tokens"_array, "offsets"_array, "gold_tokens"_array,
+               "gold_offsets"_array, "lists"_array, "gold_lists"_array, "out"_array, "threads"_a,
                "Edit distance to the reference with the smallest error rate, and its length.");
-    module.def("ter_statistics", &translation_edits, "tokens"_array, "offsets"_array, "gold_tokens"_array,
+    module.def("ter_statistics", apart(&translation_edits), "tokens"_array, "offsets"_array, "gold_tokens"_array,
                "gold_offsets"_array, "lists"_array, "gold_lists"_array, "out"_array, "threads"_a,
                "Fewest edits, shifts included, to a reference, and the mean length of the references.");
 }

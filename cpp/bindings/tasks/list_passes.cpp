@@ -27,7 +27,9 @@ std::int64_t run(const In<Index>& starts, const In<Index>& columns, const In<dou
     require(within(view(order), 0, static_cast<std::int64_t>(bounds.size()) - 1), "order must have numbers of lists");
     require(late.size() == sum.size() && signs.size() == sum.size(), "sums and signs must be equally long");
     if (starts.size() == 0) {
-        require(values.size() == n * sum.size(), "dense rows must have a value per weight");
+        const std::int64_t all =
+            checked_product({bounds.back(), d}, "there are too many rows", std::numeric_limits<std::int64_t>::max());
+        require(static_cast<std::int64_t>(values.size()) == all, "dense rows must have a value per weight");
     } else {
         require(starts.size() == n + 1 && rises_to(view(starts), columns.size()) && columns.size() == values.size(),
                 "starts, columns and values do not fit together");
@@ -53,7 +55,7 @@ std::int64_t run(const In<Index>& starts, const In<Index>& columns, const In<dou
 
 template <class Index>
 void bind(nb::module_& module) {
-    module.def("online_list_pass", &run<Index>, "starts"_array, "columns"_array, "values"_array, "offsets"_array,
+    module.def("online_list_pass", apart(&run<Index>), "starts"_array, "columns"_array, "values"_array, "offsets"_array,
                "order"_array, "gains"_array, "statistics"_array, "formula"_a, "beta"_a, "decay"_a, "background"_array,
                "C"_a, "signs"_array, "sum"_array, "late"_array, "time"_a,
                "One pass of k-best MIRA, or of the perceptron where C is 0; returns the number of changes.");

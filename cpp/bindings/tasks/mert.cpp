@@ -31,7 +31,7 @@ void check_lists(std::span<const std::int64_t> offsets, std::size_t n) {
 
 std::unique_ptr<MertLists> prepare(const In<std::int64_t>& offsets, const In<double>& rows,
                                    const In<double>& statistics, int formula, double beta, const In<double>& directions,
-                                   int threads) {
+                                   Threads threads) {
     require(rows.ndim() == 2 && statistics.ndim() == 2 && directions.ndim() == 2, "arrays must be matrices");
     require(rows.shape(0) == statistics.shape(0), "every hypothesis must have statistics");
     require(rows.shape(1) > 0 && rows.shape(1) == directions.shape(1), "directions must have an entry per feature");
@@ -50,13 +50,13 @@ std::unique_ptr<MertLists> prepare(const In<std::int64_t>& offsets, const In<dou
 }
 
 void ascend(const MertLists& lists, Out<double> weights, const In<std::int8_t>& signs, std::int64_t max_sweeps,
-            double min_gain, Out<double> quality, Out<std::int64_t> searches, int threads) {
+            double min_gain, Out<double> quality, Out<std::int64_t> searches, Threads threads) {
     const std::int64_t d = lists.n_features();
     require(weights.ndim() == 2 && static_cast<std::int64_t>(weights.shape(1)) == d,
             "weights must have an entry per feature");
     require(static_cast<std::int64_t>(signs.size()) == d, "signs must have an entry per feature");
     require(quality.size() == weights.shape(0) && searches.size() == quality.size(), "outputs must fit the restarts");
-    require(max_sweeps >= 0, "max_sweeps must not be negative");
+    checked_count("max_sweeps", max_sweeps, 0, most_steps);
     const auto restarts = static_cast<std::int64_t>(quality.size());
     const NoGil release;
     parallel_each(restarts, 1, threads, [&](int, std::int64_t r) {
@@ -76,7 +76,8 @@ nb::tuple search(const MertLists& lists, const In<double>& weights, const In<std
 }
 
 // For metrics that are computed in Python.
-nb::tuple envelopes(const In<std::int64_t>& offsets, const In<double>& scores, const In<double>& slopes, int threads) {
+nb::tuple envelopes(const In<std::int64_t>& offsets, const In<double>& scores, const In<double>& slopes,
+                    Threads threads) {
     require(scores.size() == slopes.size(), "every line must have a score and a slope");
     check_lists(view(offsets), scores.size());
     require(all_finite(view(scores)) && all_finite(view(slopes)),
@@ -130,7 +131,7 @@ void bind_mert(nb::module_& module) {
         .def_static("prepare", &prepare, "offsets"_array, "rows"_array, "statistics"_array, "formula"_a, "beta"_a,
                     "directions"_array, "threads"_a,
                     "Directions are searched beside the coordinates; nothing that is given is kept.")
-        .def("ascend", &ascend, "weights"_array, "signs"_array, "max_sweeps"_a, "min_gain"_a, "quality"_array,
+        .def("ascend", apart(&ascend), "weights"_array, "signs"_array, "max_sweeps"_a, "min_gain"_a, "quality"_array,
              "searches"_array, "threads"_a,
              "Move each row of weights to a local optimum; writes its quality and the line searches it took.")
         .def("search", &search, "weights"_array, "signs"_array, "direction"_a,

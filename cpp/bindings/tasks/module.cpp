@@ -1,4 +1,4 @@
-#include "arrays.hpp"
+#include "common.hpp"
 
 namespace maxmargin {
 void bind_items(nb::module_& module);
@@ -39,5 +39,5 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_token_scan(module);
     maxmargin::bind_translation(module);
     maxmargin::bind_trees(module);
-    maxmargin::bind_simd(module);
+    maxmargin::bind_common(module);
 }

@@ -53,7 +53,7 @@ void bind_nbest_scan(nb::module_& module) {
         "Find the hypotheses of Moses lists. Returns (fault, line, begin, end, found, wanted), then begin and end "
         "of ids, texts and of what follows the totals, lines, totals, starts, columns and values of features, and "
         "the number of values of each name, which are added to an empty table.");
-    module.def("text_numbers", &numbers, "text"_array, "begin"_array, "end"_array, "out"_array,
+    module.def("text_numbers", apart(&numbers), "text"_array, "begin"_array, "end"_array, "out"_array,
                "Write the numbers text[begin[i]:end[i]]. Returns the first i that is not a finite number, or -1.");
 }
 

@@ -1,5 +1,6 @@
 #include "maxmargin/reranking/ngram_table.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -68,7 +69,7 @@ void varying(const In<std::int64_t>& lists, const In<std::int64_t>& starts, cons
 }
 
 void nearest(const In<std::int64_t>& lists, const In<std::int64_t>& starts, const In<std::int32_t>& columns,
-             const In<double>& counts, const In<std::uint8_t>& good, Out<std::int64_t> out, int threads) {
+             const In<double>& counts, const In<std::uint8_t>& good, Out<std::int64_t> out, Threads threads) {
     require(starts.size() >= 1 && rises_to(view(lists), starts.size() - 1), "lists must rise to the number of rows");
     require(rises_to(view(starts), columns.size()) && counts.size() == columns.size(), "rows do not fit");
     require(good.size() == starts.size() - 1 && out.size() == good.size(), "one mark and one number per row");
@@ -90,10 +91,17 @@ void bind_ngram_table(nb::module_& module) {
         .def("__len__", &NgramTable::size)
         .def("count", &count, "starts"_array, "words"_array, "order"_a, "grow"_a,
              "Starts, columns and counts of the n-grams of each hypothesis, as the arrays of a CSR matrix.")
+        .def(
+            "_probes",
+            [](const NgramTable& self) {
+                const hashing::Probes found = self.probes();
+                return std::pair(found.total, found.longest);
+            },
+            "For tests: slots looked at to find every n-gram, in all and at most for one.")
         .def("pairs", &pairs, "The prefix (-1 for none) and the last word of each n-gram.");
-    module.def("varying_lists", &varying, "lists"_array, "starts"_array, "columns"_array, "values"_array, "out"_array,
-               "For each column, the number of lists in which not all hypotheses have the same value.");
-    module.def("nearest_by_overlap", &nearest, "lists"_array, "starts"_array, "columns"_array, "counts"_array,
+    module.def("varying_lists", apart(&varying), "lists"_array, "starts"_array, "columns"_array, "values"_array,
+               "out"_array, "For each column, the number of lists in which not all hypotheses have the same value.");
+    module.def("nearest_by_overlap", apart(&nearest), "lists"_array, "starts"_array, "columns"_array, "counts"_array,
                "good"_array, "out"_array, "threads"_a,
                "For each hypothesis the good one of its list that shares most n-grams with it.");
 }

@@ -10,7 +10,7 @@ namespace {
 using reranking::Formula;
 using reranking::Quality;
 
-void run(int formula, double beta, const In<double>& sums, Out<double> out, int threads) {
+void run(int formula, double beta, const In<double>& sums, Out<double> out, Threads threads) {
     require(sums.ndim() == 2 && out.size() == sums.shape(0), "sums must have a row for each output");
     const auto k = static_cast<std::int64_t>(sums.shape(1));
     require(Quality::fits(formula, k), "the formula does not take so many statistics");
@@ -25,7 +25,7 @@ void run(int formula, double beta, const In<double>& sums, Out<double> out, int 
 }  // namespace
 
 void bind_quality(nb::module_& module) {
-    module.def("metric_quality", &run, "formula"_a, "beta"_a, "sums"_array, "out"_array, "threads"_a,
+    module.def("metric_quality", apart(&run), "formula"_a, "beta"_a, "sums"_array, "out"_array, "threads"_a,
                "The quality of each row of summed statistics; formula: 0 bleu, 1 chrf, 2 error rate, 3 mean.");
 }
 

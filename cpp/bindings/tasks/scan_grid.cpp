@@ -30,7 +30,7 @@ void require_queries(const In<double>& queries, double radius) {
 }
 
 void shapes(const Grid& self, const In<double>& queries, double radius, Out<float> out, Out<float> normals,
-            int threads) {
+            Threads threads) {
     require_queries(queries, radius);
     require(out.size() == queries.size() / 3 * scans::kShapes, "out must have a row of features per query");
     require(normals.size() == queries.size(), "normals must have three coordinates per query");
@@ -39,7 +39,7 @@ void shapes(const Grid& self, const In<double>& queries, double radius, Out<floa
 }
 
 void average(const Grid& self, const In<double>& queries, double radius, double gap, const In<float>& values,
-             const In<double>& weights, float missing, Out<float> out, int threads) {
+             const In<double>& weights, float missing, Out<float> out, Threads threads) {
     require_queries(queries, radius);
     const auto n = static_cast<std::size_t>(self.n_points());
     require(weights.size() == n && values.size() % n == 0, "a weight and a row of values per point");
@@ -63,10 +63,10 @@ void bind_scan_grid(nb::module_& module) {
         .def("__init__", &make, "points"_array, "weights"_array, "size"_a)
         .def_prop_ro("n_cells", &Grid::n_cells)
         .def("cells", &cells, "out"_array, "Write the number of every point's cell.")
-        .def("shapes", &shapes, "queries"_array, "radius"_a, "out"_array, "normals"_array, "threads"_a,
+        .def("shapes", apart(&shapes), "queries"_array, "radius"_a, "out"_array, "normals"_array, "threads"_a,
              "Write the features of the neighborhood of each query, and its normal.")
-        .def("average", &average, "queries"_array, "radius"_a, "gap"_a, "values"_array, "weights"_array, "missing"_a,
-             "out"_array, "threads"_a, "Write means of values around, above and below each query.");
+        .def("average", apart(&average), "queries"_array, "radius"_a, "gap"_a, "values"_array, "weights"_array,
+             "missing"_a, "out"_array, "threads"_a, "Write means of values around, above and below each query.");
     module.attr("SCAN_SHAPES") = scans::kShapes;
 }
 

@@ -1,5 +1,6 @@
 #include "maxmargin/text/string_table.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -79,7 +80,7 @@ std::int32_t find(const StringTable& table, const nb::bytes& text) {
 }
 
 std::unique_ptr<StringTable> only(const StringTable& table, const In<bool>& keep) {
-    const auto wanted = view(keep);
+    const auto wanted = bytes_of(keep);
     require(static_cast<std::int64_t>(wanted.size()) == table.size(), "keep must have one entry per string");
     auto found = std::make_unique<StringTable>();
     const NoGil unlocked;
@@ -111,12 +112,19 @@ void bind_string_table(nb::module_& module) {
         .def_static("from_strings", &from_strings, "text"_array, "ends"_array,
                     "The table of different strings that stand one after the other in text.")
         .def("__len__", &size_of)
-        .def("number", &number, "buffer"_array, "begin"_array, "end"_array, "grow"_a, "out"_array,
+        .def("number", apart(&number), "buffer"_array, "begin"_array, "end"_array, "grow"_a, "out"_array,
              "Write the numbers of buffer[begin[i]:end[i]]; unknown ones are added, or get -1.")
         .def("strings", &texts, "All strings one after the other, and where each ends.")
         .def("text", &text_of, "number"_a)
         .def("find", &find, "text"_a, "The number of a string, or -1.")
         .def("only", &only, "keep"_array, "The table of those to keep, renumbered in order.")
+        .def(
+            "_probes",
+            [](const StringTable& self) {
+                const hashing::Probes found = self.probes();
+                return std::pair(found.total, found.longest);
+            },
+            "For tests: slots looked at to find every string, in all and at most for one.")
         .def("truncate", &truncate, "count"_a, "Forget all strings but the first count.");
 }
 

@@ -29,7 +29,7 @@ void check(const Directed& directed) {
 
 void run(int method, const In<std::int64_t>& forward_start, const In<std::int64_t>& forward_links,
          const In<std::int64_t>& backward_start, const In<std::int64_t>& backward_links, Out<std::int64_t> links,
-         Out<std::int64_t> count, int threads) {
+         Out<std::int64_t> count, Threads threads) {
     const Directed forward{view(forward_start), view(forward_links)};
     const Directed backward{view(backward_start), view(backward_links)};
     require(method >= 0 && method <= static_cast<int>(Method::grow_diag_final_and), "no such method");
@@ -56,7 +56,7 @@ void run(int method, const In<std::int64_t>& forward_start, const In<std::int64_
 }  // namespace
 
 void bind_symmetrize(nb::module_& module) {
-    module.def("symmetrize_links", &run, "method"_a, "forward_start"_array, "forward_links"_array,
+    module.def("symmetrize_links", apart(&run), "method"_a, "forward_start"_array, "forward_links"_array,
                "backward_start"_array, "backward_links"_array, "links"_array, "count"_array, "threads"_a,
                "Write the links of each sentence at the sum of its two offsets, and their numbers to count.");
 }

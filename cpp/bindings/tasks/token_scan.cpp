@@ -95,15 +95,15 @@ std::int64_t splice(const In<std::uint8_t>& text, const In<std::int64_t>& begin,
 
 void bind_token_scan(nb::module_& module) {
     module.def("token_count", &count, "text"_array, "layout"_a, "(tokens, sentences) of a text.");
-    module.def("token_scan", &scan, "text"_array, "layout"_a, "begin"_array, "end"_array, "lines"_array,
+    module.def("token_scan", apart(&scan), "text"_array, "layout"_a, "begin"_array, "end"_array, "lines"_array,
                "sentences"_array,
                "Write where the cells of all tokens are. Returns (fault, line, cells found, begin, end).");
     module.def("attribute_count", &count_attributes, "text"_array,
                "(tokens, sentences, most attributes) of a CRFsuite file.");
-    module.def("attribute_scan", &scan_attributes, "text"_array, "begin"_array, "end"_array, "weight"_array,
+    module.def("attribute_scan", apart(&scan_attributes), "text"_array, "begin"_array, "end"_array, "weight"_array,
                "starts"_array, "label_begin"_array, "label_end"_array, "lines"_array, "sentences"_array,
                "Write where labels and attributes are, whose escapes are resolved in the text itself.");
-    module.def("text_splice", &splice, "text"_array, "begin"_array, "end"_array, "code"_array, "names"_array,
+    module.def("text_splice", apart(&splice), "text"_array, "begin"_array, "end"_array, "code"_array, "names"_array,
                "letters"_array, "number"_array, "before"_array, "digits"_a, "out"_array,
                "Write the text with names, and numbers behind them, in place of some pieces. Returns its length.");
 }

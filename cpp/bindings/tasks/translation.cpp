@@ -24,7 +24,8 @@ class SentencePairs {
                   std::int64_t n_source, std::int64_t n_target)
         : n_source(n_source), n_target(n_target), source_start_(copied(source_start)),
           target_start_(copied(target_start)), source_(copied(source)), target_(copied(target)) {
-        require(n_source >= 0 && n_target >= 0, "vocabularies must not be negative");
+        checked_count("n_source", n_source, 0, most_claimed);
+        checked_count("n_target", n_target, 0, most_claimed);
         require(source_start_.size() == target_start_.size(), "both sides must have the same number of sentences");
         require(rises_to(maxmargin::view(source_start), source.size()) &&
                     rises_to(maxmargin::view(target_start), target.size()),
@@ -71,7 +72,7 @@ class WordPairs {
 // A bitext with its lexicon and the slot of every cell: the input of all expectation steps.
 class Bitext {
    public:
-    Bitext(std::shared_ptr<SentencePairs> pairs, int threads)
+    Bitext(std::shared_ptr<SentencePairs> pairs, Threads threads)
         : pairs_(std::move(pairs)), lexicon_(pairs_->view(), pairs_->n_source, pairs_->n_target, threads) {
         require(lexicon_.column.size() < bitext::kNoSlot, "more than 4 billion different word pairs; split the bitext");
         slots_ = bitext::slots_of(pairs_->view(), lexicon_.view(), pairs_->n_target, threads);
@@ -126,7 +127,7 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
             const In<double>& forth, const In<double>& back, double null, bool agree, std::int64_t longest,
             double scale, Out<std::uint64_t> counts, Out<std::uint64_t> null_target_counts,
             Out<std::uint64_t> null_source_counts, Out<std::uint64_t> distances, Out<std::uint64_t> departures,
-            Out<double> likelihood, std::int64_t memory, int threads) {
+            Out<double> likelihood, std::int64_t memory, Threads threads) {
     const Pairs pairs = bitext.pairs();
     const auto table =
         tables(word, null_target, null_source, 0.5, bitext.n_slots(), bitext.n_source(), bitext.n_target());
@@ -154,8 +155,7 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
     }
     double* values = likelihood.data();
     const NoGil unlocked;
-    const int workers =
-        static_cast<int>(std::clamp<std::int64_t>(pairs.size() / bitext::kGrain, 1, std::max(threads, 1)));
+    const int workers = static_cast<int>(std::clamp<std::int64_t>(pairs.size() / bitext::kGrain, 1, int{threads}));
     const auto bytes = static_cast<std::int64_t>(counts.size() * sizeof(std::uint64_t));
     totals.shared = workers > 1 && bytes > memory / (workers - 1);
     std::vector<std::vector<std::uint64_t>> own(totals.shared ? 0 : workers - 1);
@@ -188,7 +188,7 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
 }
 
 void maximize(const Bitext& bitext, const In<std::uint64_t>& counts, double scale, double prior, Out<float> word,
-              int threads) {
+              Threads threads) {
     require(static_cast<std::int64_t>(counts.size()) == 2 * bitext.n_slots() && word.size() == counts.size(),
             "counts and word must have two entries per slot");
     require(scale >= 1 && prior >= 0 && std::isfinite(scale) && std::isfinite(prior), "scale or prior is out of range");
@@ -199,7 +199,7 @@ void maximize(const Bitext& bitext, const In<std::uint64_t>& counts, double scal
 }
 
 // Slots of the cells of any sentence pairs, -1 for words that never met.
-void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::int64_t> slots, int threads) {
+void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::int64_t> slots, Threads threads) {
     const Pairs pairs = checked.view();
     const Lexicon lexicon = word_pairs.view();
     require(word_pairs.n_source() == checked.n_source && word_pairs.n_target == checked.n_target,
@@ -222,7 +222,7 @@ void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::in
 void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, const In<float>& word,
                 const In<float>& null_target, const In<float>& null_source, double unseen, const In<double>& forth,
                 const In<double>& back, double null, Out<double> forward, Out<double> backward,
-                Out<double> empty_target, Out<double> empty_source, Out<double> likelihood, int threads) {
+                Out<double> empty_target, Out<double> empty_source, Out<double> likelihood, Threads threads) {
     const Pairs pairs = checked.view();
     const auto n_slots = static_cast<std::int64_t>(word.size()) / 2;
     const auto table = tables(word, null_target, null_source, unseen, n_slots, checked.n_source, checked.n_target);
@@ -249,7 +249,7 @@ void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, con
     double *out_forward = forward.data(), *out_backward = backward.data(), *out_target = empty_target.data(),
            *out_source = empty_source.data(), *values = likelihood.data();
     const NoGil unlocked;
-    std::vector<translation::Worker> workers(std::max(threads, 1));
+    std::vector<translation::Worker> workers(int{threads});
     parallel_each(pairs.size(), 8, threads, [&](int thread, std::int64_t p) {
         auto& worker = workers[thread];
         worker.gather(pairs, p, in + pairs.cell_start[p], std::int64_t{-1}, table);
@@ -274,21 +274,23 @@ void bind_translation(nb::module_& module) {
         .def(nb::init<const Offsets&, const Words&, const Offsets&, const Words&, std::int64_t, std::int64_t>(),
              "source_start"_array, "source"_array, "target_start"_array, "target"_array, "n_source"_a, "n_target"_a);
     nb::class_<Bitext>(module, "Bitext")
-        .def(nb::init<std::shared_ptr<SentencePairs>, int>(), "pairs"_a, "threads"_a, nb::call_guard<NoGil>())
+        .def(nb::init<std::shared_ptr<SentencePairs>, Threads>(), "pairs"_a, "threads"_a, nb::call_guard<NoGil>())
         .def_prop_ro("n_slots", &Bitext::n_slots);
-    module.def("bitext_lexicon", &write_lexicon, "bitext"_a, "row_start"_array, "column"_array, "together"_array);
-    module.def("translation_expect", &expect, "bitext"_a, "word"_array, "null_target"_array, "null_source"_array,
+    module.def("bitext_lexicon", apart(&write_lexicon), "bitext"_a, "row_start"_array, "column"_array,
+               "together"_array);
+    module.def("translation_expect", apart(&expect), "bitext"_a, "word"_array, "null_target"_array, "null_source"_array,
                "forth"_array, "back"_array, "null"_a, "agree"_a, "longest"_a, "scale"_a, "counts"_array,
                "null_target_counts"_array, "null_source_counts"_array, "distances"_array, "departures"_array,
                "likelihood"_array, "memory"_a, "threads"_a);
-    module.def("translation_maximize", &maximize, "bitext"_a, "counts"_array, "scale"_a, "prior"_a, "word"_array,
+    module.def("translation_maximize", apart(&maximize), "bitext"_a, "counts"_array, "scale"_a, "prior"_a, "word"_array,
                "threads"_a);
     nb::class_<WordPairs>(module, "WordPairs")
         .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_array, "column"_array, "n_target"_a)
-        .def("find", &find, "pairs"_a, "slots"_array, "threads"_a);
-    module.def("translation_posteriors", &posteriors, "pairs"_a, "slots"_array, "word"_array, "null_target"_array,
-               "null_source"_array, "unseen"_a, "forth"_array, "back"_array, "null"_a, "forward"_array,
-               "backward"_array, "empty_target"_array, "empty_source"_array, "likelihood"_array, "threads"_a);
+        .def("find", apart(&find), "pairs"_a, "slots"_array, "threads"_a);
+    module.def("translation_posteriors", apart(&posteriors), "pairs"_a, "slots"_array, "word"_array,
+               "null_target"_array, "null_source"_array, "unseen"_a, "forth"_array, "back"_array, "null"_a,
+               "forward"_array, "backward"_array, "empty_target"_array, "empty_source"_array, "likelihood"_array,
+               "threads"_a);
 }
 
 }  // namespace maxmargin

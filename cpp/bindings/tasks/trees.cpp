@@ -31,7 +31,7 @@ void check(const Trees& trees, std::int64_t n_features, std::int64_t n_columns) 
 
 void run(const In<std::int32_t>& feature, const In<std::int32_t>& left, const In<std::int32_t>& right,
          const In<double>& threshold, const In<double>& value, const In<std::int32_t>& root,
-         const In<std::int32_t>& column, std::int64_t width, const In<float>& rows, Out<double> out, int threads) {
+         const In<std::int32_t>& column, std::int64_t width, const In<float>& rows, Out<double> out, Threads threads) {
     require(rows.ndim() == 2 && out.ndim() == 2 && rows.shape(0) == out.shape(0), "outputs must have a row per row");
     const Trees trees{view(feature), view(left), view(right),  view(threshold),
                       view(value),   view(root), view(column), width};
@@ -46,7 +46,7 @@ void run(const In<std::int32_t>& feature, const In<std::int32_t>& left, const In
 }  // namespace
 
 void bind_trees(nb::module_& module) {
-    module.def("add_trees", &run, "feature"_array, "left"_array, "right"_array, "threshold"_array, "value"_array,
+    module.def("add_trees", apart(&run), "feature"_array, "left"_array, "right"_array, "threshold"_array, "value"_array,
                "root"_array, "column"_array, "width"_a, "rows"_array, "out"_array, "threads"_a,
                "Add the values of the leaves that each row reaches to the outputs.");
 }

@@ -44,6 +44,7 @@ struct HullBatch {
     std::vector<std::int64_t> sizes;  // parts per example
     std::vector<ActiveSet> sets;
     double tolerance;
+    bool begun = false;  // a set serves one projection: begin() would take what another has left for loaded vertices
 
     HullBatch(std::span<const std::int64_t> parts, double tol)
         : sizes(parts.begin(), parts.end()), sets(parts.size()), tolerance(tol) {}
@@ -64,6 +65,7 @@ struct HullBatch {
     template <class Blocks, class Find>
     void project(std::span<double> z, std::span<double> value, std::span<std::int8_t> status, int threads,
                  Blocks&& blocks, Find&& find) {
+        begun = true;
         auto scratch = per_thread<HullScratch>(threads);
         parallel_each(static_cast<std::int64_t>(sets.size()), 1, threads, [&](int thread, std::int64_t e) {
             HullScratch& mine = scratch[thread];
@@ -89,6 +91,7 @@ struct HullBatch {
 
     // Takes the points of all examples and writes the scores point - z that the first argmax needs (0 where done).
     void begin(const Layout& layout, std::span<const double> point, std::span<double> scores, int threads) {
+        begun = true;
         auto scratch = per_thread<HullScratch>(threads);
         parallel_each(layout.n_examples, 1, threads, [&](int thread, std::int64_t e) {
             HullScratch& mine = scratch[thread];

@@ -17,7 +17,10 @@ class PairSet {
    public:
     static constexpr std::int64_t kBits = 1024;
 
-    PairSet(std::int64_t d, std::int64_t m) : d_(d), m_(m), words_(m <= kBits ? (m + 63) / 64 : 0) {
+    // Words of bits for each feature; none where pairs are listed.
+    static std::int64_t words_for(std::int64_t m) { return m <= kBits ? (m + 63) / 64 : 0; }
+
+    PairSet(std::int64_t d, std::int64_t m) : d_(d), m_(m), words_(words_for(m)) {
         bits_.resize(static_cast<std::size_t>(d_ * words_));
     }
 

@@ -183,7 +183,7 @@ class BlockFrankWolfe {
         std::vector<std::uint8_t> asked;
         std::array<double, 9> numbers;  // loss, late loss, time, norm, mean gap; loss and weight of both marks
     };
-    // Views of the same, valid until the next change.
+    // Views of the same. Values change with the object, but the memory stays where it is.
     struct VectorViews {
         std::span<const double> g, late, w, gap, older, newer;
         std::span<const std::uint8_t> asked;
@@ -204,13 +204,14 @@ class BlockFrankWolfe {
         return v.g.size() == g_.size() && v.late.size() == g_.size() && v.w.size() == w_.size() &&
                v.gap.size() == gap_.size() && v.asked.size() == asked_.size() && marked(v.older) && marked(v.newer);
     }
-    void restore(Vectors v) {
+    void restore(const Vectors& v) {
         const auto& x = v.numbers;
-        g_ = std::move(v.g), late_ = std::move(v.late), w_ = std::move(v.w);
-        gap_ = std::move(v.gap), asked_ = std::move(v.asked);
+        const auto copy = [](const auto& from, auto& to) { to.assign(from.begin(), from.end()); };
+        copy(v.g, g_), copy(v.late, late_), copy(v.w, w_), copy(v.gap, gap_), copy(v.asked, asked_);
+        copy(v.older, older_.g), copy(v.newer, newer_.g);
         loss_ = x[0], late_loss_ = x[1], time_ = x[2], norm_ = x[3], mean_gap_ = x[4];
-        older_ = {std::move(v.older), x[5], x[6]};
-        newer_ = {std::move(v.newer), x[7], x[8]};
+        older_.loss = x[5], older_.weight = x[6];
+        newer_.loss = x[7], newer_.weight = x[8];
     }
     // The atoms of example i, the gold one first: body(difference to that, mass, visits without mass).
     template <class Body>

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/hashing.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/scratch.hpp"
 #include "maxmargin/reranking/sequences.hpp"
@@ -64,7 +65,7 @@ class EditDistance {
     };
 
     std::size_t slot_of(Token token) const {
-        std::size_t i = (static_cast<std::uint32_t>(token) * 0x9e3779b97f4a7c15) >> shift_;
+        std::size_t i = hashing::of_number(secret_, static_cast<std::uint32_t>(token)) >> shift_;
         while (slots_[i].row && slots_[i].token != token) i = (i + 1) & (slots_.size() - 1);
         return i;
     }
@@ -134,6 +135,7 @@ class EditDistance {
 
     std::span<const Token> reference_;
     std::size_t stride_ = 1;  // words of 64 rows that a token has in places_, and one of zeros
+    hashing::Secret secret_ = hashing::secret();
     int shift_ = 63;
     std::array<std::uint32_t, 256> small_{};
     std::vector<Slot> slots_;

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/hashing.hpp"
 #include "maxmargin/reranking/sequences.hpp"
 
 namespace maxmargin::reranking {
@@ -75,7 +76,7 @@ class NgramIndex {
         return (std::uint64_t{node} << 32) | static_cast<std::uint32_t>(token);
     }
     std::size_t slot_of(std::uint64_t key) const {
-        std::size_t i = (key * 0x9e3779b97f4a7c15) >> shift_;
+        std::size_t i = hashing::of_number(secret_, key) >> shift_;
         while (edges_[i].node != root && edges_[i].key != key) i = (i + 1) & mask_;
         return i;
     }
@@ -98,6 +99,7 @@ class NgramIndex {
         touched_.clear();
     }
 
+    hashing::Secret secret_ = hashing::secret();
     int order_ = 1, shift_ = 63;
     std::size_t mask_ = 0;
     std::vector<Edge> edges_;  // at most half of the slots in use are taken

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "maxmargin/base/growing.hpp"
-#include "maxmargin/text/string_table.hpp"
+#include "maxmargin/base/hashing.hpp"
 
 namespace maxmargin::reranking {
 
@@ -48,6 +48,13 @@ class NgramTable {
         if (8 * prefixes_.size() > 5 * slots_.size()) widen(2 * slots_.size());
         else put(number);
         return number;
+    }
+
+    hashing::Probes probes() const {
+        hashing::Probes all;
+        for (std::size_t i = 0; i < slots_.size(); ++i)
+            if (slots_[i].number >= 0) all.add((i - place(slots_[i].key)) & mask());
+        return all;
     }
 
     // Appends the n-grams of orders 1 to `order` of one hypothesis, sorted by number, with their counts.
@@ -87,7 +94,7 @@ class NgramTable {
     }
     std::size_t mask() const { return slots_.size() - 1; }
     std::size_t place(std::uint64_t key) const {
-        return static_cast<std::size_t>(strings::folded(key ^ 0x9e3779b97f4a7c15, 0xd1b54a32d192ed03)) & mask();
+        return static_cast<std::size_t>(hashing::of_number(secret_, key)) & mask();
     }
     void put(std::int32_t number) {
         const std::uint64_t key =
@@ -102,6 +109,7 @@ class NgramTable {
         for (std::size_t i = 0; i < prefixes_.size(); ++i) put(static_cast<std::int32_t>(i));
     }
 
+    hashing::Secret secret_ = hashing::secret();
     Growing<Slot> slots_;  // a power of two of them
     Growing<std::int32_t> prefixes_, words_;
 };

@@ -96,7 +96,8 @@ class Grid {
     };
 
     std::int64_t cell_along(double x, int axis) const {
-        return static_cast<std::int64_t>(std::floor((x - low_[axis]) / size_));
+        const auto most = static_cast<double>(kMost);  // what lies farther away is as far for all purposes
+        return static_cast<std::int64_t>(std::clamp(std::floor((x - low_[axis]) / size_), -most, most));
     }
     static std::uint64_t key(std::int64_t x, std::int64_t y, std::int64_t z) {
         return (static_cast<std::uint64_t>(x) << 42) | (static_cast<std::uint64_t>(y) << 21) |
@@ -142,7 +143,7 @@ class Grid {
     template <class Body>
     void over_queries(std::span<const double> queries, double radius, int threads, Body&& body) const {
         const auto n = static_cast<std::int64_t>(queries.size() / 3);
-        const auto reach = static_cast<std::int64_t>(std::ceil(radius / size_));
+        const auto reach = static_cast<std::int64_t>(std::min(std::ceil(radius / size_), static_cast<double>(kMost)));
         std::vector<Runs> runs(static_cast<std::size_t>(std::max(threads, 1)));
         for (auto& each : runs) each.cells.reserve(static_cast<std::size_t>(2 * std::min(reach, kMost) + 1));
         parallel_blocks(n, 512, threads, [&](int thread, std::int64_t begin, std::int64_t end) {

@@ -346,7 +346,7 @@ inline double Masters::visit(Block& block, double enough) {
     if (!(before > enough)) return before;
     const std::int64_t offsets[] = {0, m};
     // Beyond the ball R bends less than c; a guess is tried first and checked.
-    double bend = response_.ball() ? std::min(c, 1.5 * theta) : c;
+    double bend = response_.ball() && theta > 0.0 ? std::min(c, 1.5 * theta) : c;
     std::vector<double>& p = q_;
     for (;;) {
         std::vector<double>& moved = change_;

@@ -3,7 +3,8 @@
 // Open addressing with linear probing over slots of 8 bytes (the hash, the place of the string), at most 5/8 of them
 // taken. A string stands in one arena behind its number and length, so that a look-up costs two cache misses: one for
 // the slot, one for the string. Batches hide both: all strings of a window are hashed and their slots prefetched before
-// the first is compared. The hash only says where to look: all bytes are compared, so numbers are exact.
+// the first is compared. The hash only says where to look: all bytes are compared, so numbers are exact. It is keyed
+// (base/hashing.hpp); 32 bits are kept of it, which give the slot and sort out nearly all other strings nearby.
 //
 // Cost: O(bytes) per string; a table of n strings of b bytes in all has at most 15 n + b bytes and 13 to 26 n of slots.
 // It has no more than that while it grows: wider slots take the place of the old ones and are filled from the arena.
@@ -19,48 +20,13 @@
 #include <stdexcept>
 
 #include "maxmargin/base/growing.hpp"
+#include "maxmargin/base/hashing.hpp"
 
 namespace maxmargin::strings {
 
 using Byte = std::uint8_t;
 
 inline constexpr std::int32_t unknown = -1;
-
-inline std::uint64_t read_8(const Byte* p) {
-    std::uint64_t value;
-    std::memcpy(&value, p, sizeof value);
-    return value;
-}
-inline std::uint64_t read_4(const Byte* p) {
-    std::uint32_t value;
-    std::memcpy(&value, p, sizeof value);
-    return value;
-}
-
-// Both halves of the product of 128 bits: each bit of either factor reaches all bits of the result.
-inline std::uint64_t folded(std::uint64_t a, std::uint64_t b) {
-    const auto product = static_cast<unsigned __int128>(a) * b;
-    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
-
-// 32 bits are kept of it, which give the slot and sort out nearly all other strings in neighboring slots.
-inline std::uint32_t hash(const Byte* p, std::size_t size) {
-    constexpr std::uint64_t one = 0x9e3779b97f4a7c15, two = 0xd1b54a32d192ed03, three = 0xabc98388fb8fac03;
-    std::uint64_t state = three ^ (size * one), a = 0, b = 0;
-    std::size_t left = size;
-    for (; left > 16; left -= 16, p += 16) state = folded(read_8(p) ^ one ^ state, read_8(p + 8) ^ two);
-    if (left >= 8) {
-        a = read_8(p);
-        b = read_8(p + left - 8);
-    } else if (left >= 4) {
-        a = read_4(p);
-        b = read_4(p + left - 4);
-    } else if (left > 0) {
-        a = (std::uint64_t{p[0]} << 16) | (std::uint64_t{p[left / 2]} << 8) | p[left - 1];
-    }
-    const std::uint64_t mixed = folded(folded(a ^ one ^ state, b ^ two), three);
-    return static_cast<std::uint32_t>(mixed ^ (mixed >> 32));
-}
 
 class StringTable {
    public:
@@ -92,14 +58,17 @@ class StringTable {
 
     std::span<const Byte> text(std::int64_t number) const {
         const Byte* record = at(place_[static_cast<std::size_t>(number)]);
-        return {record + header, static_cast<std::size_t>(read_4(record + sizeof(std::int32_t)))};
+        return {record + header, static_cast<std::size_t>(hashing::read_4(record + sizeof(std::int32_t)))};
     }
 
     // Bytes of all strings together.
     std::int64_t bytes() const { return bytes_; }
 
-    std::int32_t find(const Byte* p, std::size_t length) const { return find(hash(p, length), p, length); }
-    std::int32_t add(const Byte* p, std::size_t length) { return add(hash(p, length), p, length); }
+    std::uint32_t key_of(const Byte* p, std::size_t length) const {
+        return static_cast<std::uint32_t>(hashing::of_bytes(secret_, p, length));
+    }
+    std::int32_t find(const Byte* p, std::size_t length) const { return find(key_of(p, length), p, length); }
+    std::int32_t add(const Byte* p, std::size_t length) { return add(key_of(p, length), p, length); }
 
     // The first cache line that a look-up needs, and then the second.
     void ask_slot(std::uint32_t key) const { __builtin_prefetch(&slots_[key & mask()]); }
@@ -163,7 +132,7 @@ class StringTable {
             const std::size_t count = std::min(window, begin.size() - first);
             for (std::size_t i = 0; i < count; ++i) {
                 const std::int64_t from = begin[first + i];
-                keys[i] = hash(buffer + from, static_cast<std::size_t>(end[first + i] - from));
+                keys[i] = key_of(buffer + from, static_cast<std::size_t>(end[first + i] - from));
                 ask_slot(keys[i]);
             }
             for (std::size_t i = 0; i < count; ++i) ask_string(keys[i]);
@@ -182,6 +151,13 @@ class StringTable {
         arena_.resize(unit * place_[static_cast<std::size_t>(count)]);
         place_.resize(static_cast<std::size_t>(count));
         widen(slots_.size());  // removed strings may have displaced others
+    }
+
+    hashing::Probes probes() const {
+        hashing::Probes all;
+        for (std::size_t i = 0; i < slots_.size(); ++i)
+            if (slots_[i].place) all.add((i - slots_[i].key) & mask());
+        return all;
     }
 
     void reserve(std::int64_t strings, std::int64_t bytes) {
@@ -213,7 +189,7 @@ class StringTable {
 
     bool equal(std::uint32_t place, const Byte* p, std::size_t length) const {
         const Byte* record = at(place);
-        return read_4(record + sizeof(std::int32_t)) == length &&
+        return hashing::read_4(record + sizeof(std::int32_t)) == length &&
                (length == 0 || std::memcmp(record + header, p, length) == 0);
     }
 
@@ -229,11 +205,12 @@ class StringTable {
         std::fill_n(slots_.data(), count, Slot{});
         for (std::size_t i = 0; i < place_.size(); ++i) {
             const auto string = text(static_cast<std::int64_t>(i));
-            const std::uint32_t key = hash(string.data(), string.size());
+            const std::uint32_t key = key_of(string.data(), string.size());
             slots_[free_slot(key)] = {key, place_[i]};
         }
     }
 
+    hashing::Secret secret_ = hashing::secret();
     Growing<Slot> slots_;           // a power of two of them
     Growing<Byte> arena_;           // number, length and bytes of each string
     Growing<std::uint32_t> place_;  // where each begins there, in units

@@ -199,7 +199,7 @@ class Extractor {
             text_.insert(text_.end(), data + from, data + given_.pieces.end[piece]);
         }
         const std::size_t length = text_.size() - begin;
-        const std::uint32_t key = strings::hash(text_.data() + begin, length);
+        const std::uint32_t key = table_.key_of(text_.data() + begin, length);
         table_.ask_slot(key);
         pending_.push_back({key, begin, length, slot, known});
     }

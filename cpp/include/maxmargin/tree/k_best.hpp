@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "maxmargin/base/hashing.hpp"
 #include "maxmargin/tree/max_product.hpp"
 
 namespace maxmargin::tree {
@@ -104,8 +105,8 @@ class KBest {
     Scores scores_{};
     std::vector<Item> items_;  // the first used_ of them; the rest keep their memory for later examples
     std::size_t used_ = 0;
-    std::vector<std::int32_t> choices_, roots_;              // by position in the messages; roots
-    std::unordered_map<std::int64_t, std::int32_t> joints_;  // by node and labels
+    std::vector<std::int32_t> choices_, roots_;                                 // by position in the messages; roots
+    std::unordered_map<std::int64_t, std::int32_t, hashing::OfNumber> joints_;  // by node and labels
     std::vector<std::pair<std::int32_t, std::int32_t>> walk_, asked_;
     std::int32_t top_ = NONE;
 

@@ -1,0 +1,60 @@
+"""A short run of hostile calls of the compiled functions, and that none of them is left out."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from maxmargin import _kernels
+from maxmargin.tasks import _kernels as task_kernels
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "fuzz"))
+outcome_of = import_module("harness").outcome_of
+TARGETS = {target.name: target for target in import_module("kernels").targets()}
+TOPICS = import_module("kernel_calls").TOPICS
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness reads memory the way Linux shows it")
+@pytest.mark.parametrize("name", TARGETS)
+def test_hostile_calls_are_refused_or_harmless(name: str) -> None:
+    outcomes = [outcome_of(TARGETS[name], 1, number) for number in range(60)]
+    assert [found for found in outcomes if found[0] not in ("accepted", "refused")] == []
+    assert {found for found, _ in outcomes} == {"accepted", "refused"}
+
+
+def test_every_function_and_method_is_called() -> None:
+    named = set()
+    for topic in TOPICS.values():
+        for seed in range(8):
+            calls = topic(np.random.default_rng(seed))
+            while calls:
+                named |= {call.name for call in calls}
+                calls = [more for call in calls for more in follow(call)]
+    assert bound_names() - named == set()
+
+
+def follow(call):
+    try:
+        return call.then(call.function(*call.arguments))
+    except (ValueError, LookupError, ArithmeticError):  # some calls fit only after others
+        return []
+
+
+def bound_names() -> set[str]:
+    """Functions, classes that can be made, and methods of both modules."""
+    found = set()
+    for module in (_kernels, task_kernels):
+        for name, value in vars(module).items():
+            if inspect.isclass(value):
+                made = "__init__" in vars(value) and name not in ("Oracle", "FeatureMap", "Hinge", "MertLists")
+                found |= {name} if made else set()
+                if name != "Oracle":
+                    found |= {f"{name}.{one}" for one in vars(value) if one == "__len__" or not one.startswith("_")}
+            elif callable(value) and not name.startswith("_"):
+                found.add(name)
+    return found
