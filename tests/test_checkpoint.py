@@ -496,7 +496,7 @@ def test_estimators_remove_it_when_done(tmp_path):
 def saved(folder: Path) -> tuple[Problem, Path]:
     problem = make("chain", n=6, seed=1)
     path = folder / "run"
-    run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 4))
+    run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 4), every=1e9)  # one save
     return problem, path
 
 
@@ -559,6 +559,8 @@ def test_files_that_make_no_sense(tmp_path):
     header, arrays = model_file.read(path)
     header.pop("arrays")
     n = problem.n_weights
+    higher = arrays["history"].copy()
+    higher[:, 9] += 1.0  # lower bounds
     wrong: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"random": {}}, {}),
         ({"random": {**header["random"], "state": {"state": 2**300, "inc": 1}}}, {}),
@@ -580,10 +582,36 @@ def test_files_that_make_no_sense(tmp_path):
         ({}, {"state.part_starts": arrays["state.part_starts"][:-1]}),
         ({}, {"state.numbers": np.zeros(3)}),
         ({}, {"state.memory": np.zeros(3)}),
+        ({"random": {**header["random"], "state": {"state": 4, "inc": 2}}}, {}),
+        ({"counters": {**header["counters"], "iterations": -(2**31)}}, {}),
+        ({"counters": {**header["counters"], "iterations": 2**31}}, {}),
+        ({"counters": []}, {}),
+        ({"state": "passes"}, {}),
+        ({"state": {"passes": 3}}, {}),
+        ({"bounds": [header["bounds"][0], (-1.0).hex(), *header["bounds"][2:]]}, {}),
+        ({"bounds": [(0.5).hex(), *header["bounds"][1:]]}, {}),
+        ({"shards": 2**31}, {}),
+        ({"next_check": 2**62}, {}),
+        ({"seconds": "-0x1p+9"}, {}),
+        ({"seconds": "nan"}, {}),
+        ({"asked": 3}, {}),
+        ({}, {"history": arrays["history"][::-1]}),
+        ({}, {"history": np.vstack([arrays["history"]] * 9)}),
+        ({}, {"history": higher}),
+        ({}, {"best": arrays["best"] * 2}),
+        ({}, {"best": np.full(n, np.nan)}),
+        ({}, {"state.g": arrays["state.g"] + 1.0}),
+        ({}, {"state.alpha": arrays["state.alpha"] * 0.5}),
+        ({}, {"state.change": arrays["state.change"] * np.float32(3)}),
+        ({}, {"state.gap": arrays["state.gap"] - 1e9}),
+        ({}, {"state.numbers": arrays["state.numbers"] + 1.0}),
+        ({}, {"warm.0": np.full(3, np.nan)}),
+        ({}, {"warm.9": np.zeros(3)}),
+        ({}, {"responses": -np.ones((1, 3))}),
     ]
     for changed, replaced in wrong:
         model_file.write(path, {**header, **changed}, {**arrays, **replaced})
-        refused(problem, path, "this checkpoint is damaged; remove it to start over")
+        refused(problem, path, "this checkpoint is damaged: .*; name another file, or remove it to start over")
     model_file.write(path, {**header, "run": None}, arrays)
     refused(problem, path, "it does not say which")
     model_file.write(path, {**header, "run": {**header["run"], "version": "0"}}, arrays)
@@ -592,8 +620,72 @@ def test_files_that_make_no_sense(tmp_path):
     refused(problem, path, "it does not say its shape")
     for name in arrays:
         model_file.write(path, header, {other: one for other, one in arrays.items() if other != name})
-        if name != "best":
-            refused(problem, path, "damaged")
+        refused(problem, path, "damaged: .*; name another")
+
+
+def test_the_previous_checkpoint(tmp_path):
+    problem = make("chain", n=6, seed=1)
+    whole = run(problem, BlockFrankWolfe(), stop=Stop(1e-9, 12))
+    checkpoint = Checkpoint(tmp_path / "run")
+    path, previous = Path(checkpoint.path), checkpoint.previous
+
+    def short() -> None:
+        run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 4))
+
+    def resumed() -> Solution:
+        return run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 12))
+
+    short()
+    good, before = path.read_bytes(), previous.read_bytes()
+    assert model_file.read(previous)[0]["counters"]["iterations"] == 3
+    for damaged in (good[:99], b"", good[:-1] + b"x"):
+        path.write_bytes(damaged)
+        previous.write_bytes(before)
+        with pytest.warns(RuntimeWarning, match=r"damaged; training resumes from .*run\.previous, at iteration 3"):
+            solution = resumed()
+        assert solution.weights.tobytes() == whole.weights.tobytes()
+        assert solution.certificate == whole.certificate
+        assert model_file.read(previous)  # never the damaged one
+    header, arrays = model_file.read(path)
+    del header["arrays"]
+    model_file.write(path, {**header, "shards": -1}, arrays)
+    previous.write_bytes(before)
+    with pytest.warns(RuntimeWarning, match="this checkpoint is damaged: shards must be .*; training resumes from"):
+        assert resumed().weights.tobytes() == whole.weights.tobytes()
+    path.write_bytes(b"words")
+    previous.write_bytes(b"more words")
+    refused(problem, path, r"run is not .*run\.previous is not .*; name another file, or remove both to start over")
+    previous.write_bytes(before)
+    refused(problem, path, "or remove it to start over", BlockFrankWolfe(steps=3))  # both are of no use to another run
+    path.write_bytes(good)
+    refused(problem, path, "this checkpoint is of another run", BlockFrankWolfe(steps=3))
+    path.unlink()  # to start over
+    assert figures(resumed()) == figures(whole)
+    assert path.exists()
+    assert previous.exists()
+    checkpoint.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_files_have_one_name_only(tmp_path, monkeypatch):
+    def one_name(*_: Any) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", one_name)
+    run(make("chain", n=4), BlockFrankWolfe(), tmp_path / "run", stop=Stop(1e-9, 4))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.previous"]
+    assert model_file.read(tmp_path / "run.previous")
+
+
+def test_bounds_that_the_run_contradicts(tmp_path):
+    problem, path = saved(tmp_path)
+    header, arrays = model_file.read(path)
+    del header["arrays"]
+    history = arrays["history"].copy()
+    history[-1, 9] += 0.9 * (history[-1, 8] - history[-1, 9])  # a lower bound above the optimum
+    bounds = [header["bounds"][0], history[-1, 9].hex(), *header["bounds"][2:]]
+    model_file.write(path, {**header, "bounds": bounds}, {**arrays, "history": history})
+    refused(problem, path, "run that resumed .* contradicts its bounds; remove it to start over", stop=Stop(0.0, 40))
 
 
 def test_a_checkpoint_is_no_model(tmp_path):

@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from maxmargin import _memory
+
+MOST_INTEGER = (1 << 63) - 1
+"""The largest integer that kernels take."""
+
+_LONGEST = 200
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 100
+
+
+def shown(value: Any) -> str:
+    """What the caller gave, for an error: shortened, and whatever it is."""
+    try:
+        words = _SHOWN.repr(value)
+        return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}..."
+    except Exception:  # repr is the caller's code, and Python has no words for integers of thousands of digits
+        return f"<{type(value).__name__}>"
 
 
 def number(
@@ -31,12 +51,13 @@ def number(
         infinite: whether infinity is allowed.
         hint: what to do instead, appended to the error.
     """
-    fits = _is(Real, value) and not math.isnan(value) and (infinite or math.isfinite(value))
+    found = _float(value) if _is(Real, value) else math.nan
+    fits = not math.isnan(found) and (infinite or math.isfinite(found))
     bounds = ((">=", least), (">", above), ("<=", most), ("<", below))
     given = [(sign, bound) for sign, bound in bounds if bound is not None]
     compare = {">=": np.greater_equal, ">": np.greater, "<=": np.less_equal, "<": np.less}
-    if fits and all(compare[sign](float(value), bound) for sign, bound in given):
-        return float(value)
+    if fits and all(compare[sign](found, bound) for sign, bound in given):
+        return found
     kind = "a finite number" if not infinite and most is None and below is None else "a number"
     wanted = " and ".join(f"{sign} {bound:g}" for sign, bound in given)
     raise _error(name, f"{kind} {wanted}".rstrip() + (" or infinity" if infinite else ""), value, hint)
@@ -47,18 +68,63 @@ def positive(name: str, value: Any, *, infinite: bool = False, hint: str = "") -
     return number(name, value, above=0, infinite=infinite, hint=hint)
 
 
-def integer(name: str, value: Any, *, least: int, hint: str = "") -> int:
-    """An integer of at least ``least``, as an int."""
-    if _is(Integral, value) and value >= least:
+def integer(name: str, value: Any, *, least: int, most: int = MOST_INTEGER, hint: str = "") -> int:
+    """An integer within bounds, as an int."""
+    if _is(Integral, value) and least <= int(value) <= most:
         return int(value)
-    raise _error(name, f"an integer >= {least}", value, hint)
+    above = f" and <= {most}" if most != MOST_INTEGER or (_is(Integral, value) and value > most) else ""
+    raise _error(name, f"an integer >= {least}{above}", value, hint)
+
+
+def listed(name: str, value: Any, wanted: str, *, sized: bool = True) -> list[Any]:
+    """The items of a list, tuple, array or another sequence; ``sized``: whether iterables without a length are refused.
+
+    Strings, dictionaries and sets are not lists. Nothing is read before its claimed length is found to fit into memory.
+    """
+    odd = isinstance(value, (str, bytes, bytearray, memoryview, dict, set, frozenset))
+    try:
+        count = len(value) if sized or hasattr(value, "__len__") else 0
+    except Exception:  # the caller's code
+        odd, count = True, 0
+    _memory.require(8.0 * count, name, "give the items themselves, or fewer of them")
+    try:
+        if odd or not hasattr(value, "__iter__"):
+            raise TypeError
+        return list(value)
+    except Exception:  # the caller's code
+        raise _error(name, wanted, value) from None
 
 
 def one_of(name: str, value: Any, options: Sequence[str]) -> str:
     """One of several strings."""
-    if isinstance(value, str) and value in options:
-        return value
+    if is_one_of(value, *options):
+        return str(value)
     raise _error(name, f"one of {', '.join(map(repr, options))}", value)
+
+
+def is_one_of(value: Any, *options: str) -> bool:
+    """Whether the value is one of several strings; values of other kinds, even arrays, are not."""
+    return isinstance(value, str) and value in options
+
+
+def instance(name: str, value: Any, kind: type, wanted: str) -> None:
+    """ValueError unless the value is of a class."""
+    if not isinstance(value, kind):
+        raise _error(name, wanted, value)
+
+
+def plain(value: Any) -> Any:
+    """Numbers of any kind as Python's own, which kernels take; other values as they are."""
+    if isinstance(value, bool) or not _is(Real, value):
+        return bool(value) if isinstance(value, np.bool_) else value
+    return int(value) if isinstance(value, Integral) else _float(value)
+
+
+def path(name: str, value: Any) -> Path:
+    """The name of a file, as a Path."""
+    if isinstance(value, (str, Path)) and str(value) and "\0" not in str(value):
+        return Path(value)
+    raise _error(name, "the name of a file", value)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -69,8 +135,16 @@ def flag(name: str, value: Any) -> bool:
 
 
 def _is(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+    return isinstance(value, kind) and not isinstance(value, (bool, np.timedelta64))
+
+
+def _float(value: Any) -> float:
+    """As a float, infinite if it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _error(name: str, wanted: str, value: Any, hint: str = "") -> ValueError:
-    return ValueError(f"{name} must be {wanted}, got {value!r}" + (f"; {hint}" if hint else ""))
+    return ValueError(f"{name} must be {wanted}, got {shown(value)}" + (f"; {hint}" if hint else ""))

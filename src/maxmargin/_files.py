@@ -21,24 +21,30 @@ _written: ContextVar[list[Path] | None] = ContextVar("maxmargin_written", defaul
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path`` when the block is complete; else ``path`` stays what it was.
 
     Written beside it under an unpredictable name. Only what is not a regular file, such as a named pipe, is written to
     directly.
+
+    Args:
+        path: the file.
+        previous: the file that was there before gets this name.
     """
     target = Path(os.path.realpath(path))  # a link stays, and its file is replaced
     if target.exists() and not target.is_file():
         with open(target, "wb") as file:
             yield file
         return
-    temporary = target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+    temporary = _beside(target)
     try:
         # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
         with open(temporary, "xb") as file:
             yield file
         if target.exists():
             shutil.copymode(target, temporary)
+        if previous is not None:
+            _keep(target, previous)
         with defer_interrupts():
             os.replace(temporary, target)
             if (written := _written.get()) is not None:
@@ -47,6 +53,25 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with defer_interrupts():
             temporary.unlink(missing_ok=True)
         raise
+
+
+def _beside(target: Path) -> Path:
+    return target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+
+
+def _keep(target: Path, previous: Path) -> None:
+    """Give a file a second name, in place of another file that has it; where files have one name only, a copy."""
+    second = _beside(target)
+    try:
+        try:
+            os.link(target, second)
+        except FileNotFoundError:  # nothing to keep
+            return
+        except (OSError, NotImplementedError, AttributeError):
+            shutil.copyfile(target, second)
+        os.replace(second, previous)
+    finally:
+        second.unlink(missing_ok=True)
 
 
 def remove_leftovers(path: Path) -> None:

@@ -29,7 +29,7 @@ from maxmargin.losses import Hamming
 from maxmargin.model import Model
 from maxmargin.problem import CandidateSets, Problem
 from maxmargin.regions import L1
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures._arrays import vector
 
 
 @dataclass(frozen=True)
@@ -117,13 +117,15 @@ def generalization_bound(
         The bound with all numbers that enter it.
     """
     trained: Model = getattr(model, "model_", model)
+    if not isinstance(trained, Model):
+        raise ValueError(f"model must be a Model or an estimator that has been fitted, got {_checks.shown(model)}")
     encoder = trained.encoder
     if encoder.l1_unsupported:
         raise ValueError(f"the bound is about sums of absolute weights: {encoder.l1_unsupported}")
     given = trained.metadata.get("C") if C is None else C
     if given is None:
         raise ValueError("the model does not say which C it was trained with; give C")
-    cost = _checks.positive("C", float(given), hint="the bound has C in its norm; give the finite C of the objective")
+    cost = _checks.positive("C", given, hint="the bound has C in its norm; give the finite C of the objective")
     gamma, eta = _checks.positive("gamma", gamma), _checks.number("eta", eta, above=0, below=1)
     _checks.flag("nonnegative", nonnegative)
     X, y = checks.examples(X), checks.examples(y, "y")
@@ -176,10 +178,12 @@ def _log_triples(problem: Problem, log_outputs: Any) -> float:
         counts = good * (structure.sizes - good)
         logs = np.log(counts, out=np.full(len(counts), -np.inf), where=counts > 0.0)
     else:
-        found = [shard.structure.log_outputs() for shard in problem.shards()] if log_outputs is None else [log_outputs]
-        outputs: FloatArray = np.concatenate([np.asarray(one, dtype=np.float64) for one in found])
-        if outputs.shape != (structure.n_examples,) or not (outputs >= 0.0).all():
-            raise ValueError(f"log_outputs must be {structure.n_examples} numbers >= 0, one per example")
+        if log_outputs is not None:
+            outputs = vector(log_outputs, structure.n_examples, "log_outputs")
+        else:
+            outputs = np.concatenate([np.zeros(0), *(shard.structure.log_outputs() for shard in problem.shards())])
+        if not (np.isfinite(outputs) & (outputs >= 0.0)).all():
+            raise ValueError(f"log_outputs must be {structure.n_examples} finite numbers >= 0, one per example")
         share = -np.expm1(-outputs)  # of wrong ones among all outputs
         logs = outputs + np.log(share, out=np.full(len(share), -np.inf), where=share > 0.0)
     total = float(np.logaddexp.reduce(logs)) if len(logs) else -np.inf

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, Structure
 
 
@@ -76,16 +77,14 @@ class LabelCost(Loss):
 
     def costs(self, structure: Structure, gold: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See :meth:`Loss.costs`."""
-        try:
-            matrix = np.asarray(self.matrix, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("LabelCost needs a square matrix of numbers") from None
+        matrix = array_of(self.matrix, "the matrix of LabelCost", "fiub", "a square matrix of numbers")
         if not structure.categorical:
             raise ValueError(
                 f"LabelCost is for structures that choose one of several labels, not for {structure.called}; "
                 "use losses.Hamming"
             )
         _check_size(matrix, structure)
+        matrix = np.asarray(matrix, dtype=np.float64)
         if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
             raise ValueError("LabelCost needs finite costs >= 0 and a zero diagonal")
         y, labels, sizes = gold[structure.variable_parts], structure.part_states, structure.n_states

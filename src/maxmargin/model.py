@@ -219,7 +219,9 @@ class Model:
 
         def score(model: Model) -> float:
             with _threads.threads(model.n_jobs):
-                return model.agreement(batch, y, weight) if metric is None else float(metric(y, model.outputs(batch)))
+                if metric is None:
+                    return model.agreement(batch, y, weight)
+                return _checks.number("the dev score", metric(y, model.outputs(batch)), infinite=True)
 
         return score
 
@@ -250,7 +252,7 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
-        state = self.encoder.state()
+        target, state = _checks.path("path", path), self.encoder.state()
         arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
         header = {
             "kind": self.encoder.kind,
@@ -259,7 +261,7 @@ class Model:
             "metadata": self.metadata,
             "library": __version__,
         }
-        model_file.write(path, header, {**_stored(self.weights), **arrays})
+        model_file.write(target, header, {**_stored(self.weights), **arrays})
 
     def describe(self) -> dict[str, Any]:
         """A summary of the model, as plain JSON values."""
@@ -308,18 +310,23 @@ def _warn_of_fractions(structure: Structure, found: Labeling, examples: IntArray
 SPARSE_SHARE = 0.5
 """Weights of which no more than this share differ from zero are stored by position and value."""
 
-SPARSE_LIMIT = 1_000_000
-"""A file that stores weights by position may stand for at most this many weights per stored one."""
+SPARSE_LIMIT, SPARSE_FLOOR = 1000, 1 << 23
+"""A file that stores weights by position may stand for this many weights per stored one, or for so many at least: its
+header alone must not decide how much memory is taken."""
 
 
 _OWN = ("weights", "positions")
 """The arrays of a model file that hold the weights; the others are the encoder's."""
 
 
+def _most_weights(stored: int) -> int:
+    return max(SPARSE_FLOOR, SPARSE_LIMIT * stored)
+
+
 def _stored(weights: FloatArray) -> dict[str, npt.NDArray[Any]]:
     """The weights as arrays of a model file: all of them, or where most are zero, the others with their positions."""
     at = np.flatnonzero(weights)
-    if len(at) > SPARSE_SHARE * len(weights) or len(weights) > SPARSE_LIMIT * (len(at) + 1):
+    if len(at) > SPARSE_SHARE * len(weights) or len(weights) > _most_weights(len(at)):
         return {"weights": weights}
     return {"weights": weights[at], "positions": at.astype(np.int64)}
 
@@ -337,7 +344,7 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     rising = at.dtype == np.int64 and at.shape == values.shape and (np.diff(at) > 0).all()
     if not rising or (len(at) and (at[0] < 0 or at[-1] >= n_weights)):
         raise ValueError(f"the positions of its weights are not increasing numbers below {n_weights}")
-    if n_weights > SPARSE_LIMIT * (len(values) + 1):
+    if n_weights > _most_weights(len(values)):
         raise ValueError(f"its feature counts need {n_weights} weights, too many for the {len(values)} it has")
     weights = np.zeros(n_weights)
     weights[at] = values
@@ -360,7 +367,7 @@ def load(
     Raises:
         ModelFileError: the file is not a model file, is damaged, or needs ``structure``.
     """
-    header, arrays = model_file.read(path)
+    header, arrays = model_file.read(_checks.path("path", path))
     try:
         kind = header["kind"]
         if kind == model_file.CHECKPOINT:

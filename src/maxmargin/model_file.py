@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._files import replacing
+from maxmargin._messages import FileContentError
 
 MAGIC = b"\x89MMODEL\n"
 VERSION = 2
@@ -42,7 +43,7 @@ _GIVE = "give a file written by save() or by a train command"
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1")
 
 
-class ModelFileError(ValueError):
+class ModelFileError(FileContentError):
     """The file is not a model file that this version can read."""
 
 
@@ -57,8 +58,16 @@ def _digest(*chunks: bytes | memoryview) -> bytes:
     return digest.digest()
 
 
-def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+def write(
+    path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], previous: Path | None = None
+) -> None:
     """Write a model file. A file that was there is replaced only when the new one is complete.
+
+    Args:
+        path: the file.
+        header: its header, as plain JSON values.
+        arrays: its arrays.
+        previous: where the file that was there is kept, if it is to be.
 
     Raises:
         OSError: the file cannot be written.
@@ -78,7 +87,7 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArra
     prefix = _PREFIX.pack(MAGIC, VERSION, len(text))
     body = [text, bytes(_padding(_START + len(text))), *chunks]
     try:
-        with replacing(path) as file:
+        with replacing(path, previous) as file:
             file.writelines([prefix, _digest(prefix, *body), *body])
             file.flush()
             os.fsync(file.fileno())

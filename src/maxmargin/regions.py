@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm, squared
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray
 
 _LARGER = "a larger C or radius means less regularization"
@@ -27,6 +28,7 @@ CAPABILITIES = {
     "ridge": "a ridge penalty, an L2 region with a finite C",
     "lasso": 'sums of absolute weights, norm="l1" (regions.L1)',
     "l1_ball": "an L1 ball without a penalty",
+    "norms": "an L2 or L1 norm with a finite C or radius",
     "conic": "a conic form of the penalty",
     "rotation_invariant": "a set and a penalty that depend on ||w||_2 alone (an L2 region without sign constraints)",
 }
@@ -45,6 +47,18 @@ class Lasso(NamedTuple):
 
     price: float
     radius: float
+
+
+class Norms(NamedTuple):
+    """``1/(2C) ||w||^2 + price ||w||_1`` in the balls ``||w|| <= radius``, ``||w||_1 <= l1_radius``, with signs.
+
+    The region's penalty and set; ``C`` and both radii may be infinite, and only one of the norms is in use.
+    """
+
+    C: float = np.inf
+    radius: float = np.inf
+    price: float = 0.0
+    l1_radius: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +114,11 @@ class Region(ABC):
     @property
     def l1_ball(self) -> float | None:
         """The radius if this is an L1 ball without a penalty, else None."""
+        return None
+
+    @property
+    def norms(self) -> Norms | None:
+        """The settings if penalty and set are made of the L2 or the L1 norm, and one of them is finite; else None."""
         return None
 
     @property
@@ -205,8 +224,9 @@ class L2(Region):
     nonnegative: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        _checks.positive("C", self.C, infinite=True, hint=_LARGER)
-        _checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
+        for name in ("C", "radius"):
+            found = _checks.positive(name, getattr(self, name), infinite=True, hint=_LARGER)
+            object.__setattr__(self, name, found)
         object.__setattr__(self, "nonnegative", _mask(self.nonnegative))
 
     @property
@@ -218,6 +238,11 @@ class L2(Region):
     def ridge(self) -> Ridge | None:
         """``C`` and ``radius`` if ``C`` is finite."""
         return Ridge(float(self.C), float(self.radius)) if np.isfinite(self.C) else None
+
+    @property
+    def norms(self) -> Norms | None:
+        """``C`` and ``radius`` if one is finite."""
+        return Norms(C=float(self.C), radius=float(self.radius)) if self.certifies else None
 
     @property
     def rotation_invariant(self) -> bool:
@@ -333,8 +358,9 @@ class L1(Region):
     curvature = 0.0
 
     def __post_init__(self) -> None:
-        _checks.positive("radius", self.radius, infinite=True, hint=_LARGER)
-        _checks.positive("C", self.C, infinite=True, hint=_LARGER)
+        for name in ("radius", "C"):
+            found = _checks.positive(name, getattr(self, name), infinite=True, hint=_LARGER)
+            object.__setattr__(self, name, found)
         if np.isinf(self.radius) and np.isinf(self.C):
             raise ValueError(
                 "radius or C must be finite: an infinite L1 ball without a penalty does not regularize; "
@@ -355,6 +381,11 @@ class L1(Region):
     def lasso(self) -> Lasso | None:
         """``1/C`` and ``radius``."""
         return Lasso(self.price, float(self.radius))
+
+    @property
+    def norms(self) -> Norms | None:
+        """``1/C`` and ``radius``."""
+        return Norms(price=self.price, l1_radius=float(self.radius))
 
     @property
     def l1_ball(self) -> float | None:
@@ -463,7 +494,7 @@ class L1(Region):
 def _mask(nonnegative: npt.ArrayLike | None) -> npt.NDArray[np.bool_] | None:
     if nonnegative is None:
         return None
-    mask = np.asarray(nonnegative)
+    mask = array_of(nonnegative, "nonnegative", "biufcOUSmMV", "a boolean mask with one entry per weight")
     if mask.dtype != np.bool_ or mask.ndim != 1:
         raise ValueError(
             f"nonnegative must be a boolean mask with one entry per weight, got {mask.dtype} of shape "

@@ -1,8 +1,11 @@
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "arrays.hpp"
 #include "maxmargin/simplex/joint.hpp"
 #include "maxmargin/simplex/masters.hpp"
+#include "maxmargin/simplex/release.hpp"
 
 namespace maxmargin {
 
@@ -44,13 +47,17 @@ nb::tuple newton(In<double> h, In<double> linear, In<std::int64_t> offsets, bool
 }
 
 void create(Masters* self, std::int64_t n_blocks, std::int64_t n_weights, std::int64_t n_masses, double c,
-            double radius, In<bool> nonnegative, bool cone) {
+            double radius, In<bool> nonnegative, bool cone, double price, double l1_radius) {
     require(n_blocks >= 0 && n_weights >= 0 && n_masses >= 0, "sizes must not be negative");
     require(n_weights + n_masses < (std::int64_t{1} << 31), "there are too many weights");
     require(c > 0.0 && std::isfinite(c) && radius > 0.0, "C must be finite and positive, the radius positive");
+    require(price >= 0.0 && std::isfinite(price) && l1_radius > 0.0, "the price must be finite, the radius positive");
+    require(!(std::isfinite(radius) && (price > 0.0 || std::isfinite(l1_radius))), "one norm at a time");
     require(nonnegative.size() == 0 || static_cast<std::int64_t>(nonnegative.size()) == n_weights,
             "the mask does not fit the weights");
-    new (self) Masters(n_blocks, n_weights, n_masses, c, radius, view(nonnegative), cone);
+    const auto signs = view(nonnegative);
+    simplex::WeightSet set{radius, price, l1_radius, {signs.begin(), signs.end()}};
+    new (self) Masters(n_blocks, n_weights, n_masses, c, std::move(set), cone);
 }
 
 void check_chosen(const Masters& masters, const In<std::int64_t>& blocks) {
@@ -102,7 +109,28 @@ nb::tuple joint(Masters& masters, In<std::int64_t> blocks, double tolerance, int
 
 void g(const Masters& masters, Out<double> out) {
     require(out.size() == static_cast<std::size_t>(masters.n_coordinates()), "out does not fit the coordinates");
-    std::copy(masters.g().begin(), masters.g().end(), out.data());
+    std::copy(masters.response().g().begin(), masters.response().g().end(), out.data());
+}
+
+void recenter(Masters& masters, In<double> center, double reach, double ridge_c) {
+    require(static_cast<std::int64_t>(center.size()) == masters.n_weights(), "the center does not fit the weights");
+    require(reach > 0.0 && std::isfinite(reach) && ridge_c > 0.0, "reach must be finite and positive, C positive");
+    const NoGil release;
+    masters.response().recenter(view(center), reach, ridge_c);
+}
+
+void response(const Masters& masters, Out<double> out) {
+    require(static_cast<std::int64_t>(out.size()) == masters.n_weights(), "out does not fit the weights");
+    masters.response().weights(view(out));
+}
+
+double release(const Masters& masters, In<std::int64_t> where, In<double> wanted, Out<double> out) {
+    require(distinct(view(where), masters.n_weights()), "where must be distinct numbers of weights");
+    require(wanted.size() == where.size(), "wanted must have one entry per coordinate");
+    require(out.size() == static_cast<std::size_t>(masters.n_coordinates()), "out does not fit the coordinates");
+    const auto released = unlocked([&] { return masters.release(view(where), view(wanted)); });
+    std::copy(released.g.begin(), released.g.end(), out.data());
+    return released.loss;
 }
 
 void sizes(const Masters& masters, Out<std::int64_t> out) {
@@ -124,7 +152,10 @@ void bind_simplex(nb::module_& module) {
                "tolerance"_a, "limit"_a);
     nb::class_<Masters>(module, "Masters")
         .def("__init__", &create, "n_blocks"_a, "n_weights"_a, "n_masses"_a, "c"_a, "radius"_a, "nonnegative"_array,
-             "cone"_a)
+             "cone"_a, "price"_a = 0.0, "l1_radius"_a = std::numeric_limits<double>::infinity())
+        .def("recenter", &recenter, "center"_array, "reach"_a, "ridge_c"_a)
+        .def("response", &response, "out"_array)
+        .def("release", &release, "where"_array, "wanted"_array, "out"_array)
         .def("add", &add, "blocks"_array, "rows"_array, "offsets"_array, "index"_array, "value"_array, "factor"_array,
              "loss"_array, "limit"_a, "added"_array)
         .def("values", &values, "weights"_array, "best"_array, "current"_array, "threads"_a)

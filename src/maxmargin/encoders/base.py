@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _memory
 from maxmargin.encoders.data import checks
 from maxmargin.features.base import Features
 from maxmargin.structures.base import FloatArray, IntArray, Structure
@@ -94,6 +95,7 @@ class Encoder(ABC):
         checks.same_length(X, y)
         parsed = self.parse(X)
         fitted = self.learn(parsed, y)
+        _memory.require(8.0 * fitted.n_weights, f"a model of {fitted.n_weights} weights", "give fewer features or labels")
         batch = fitted.batch(parsed)
         return fitted, batch, fitted.encode(batch, y)
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.data.inputs import FeatureSequence
@@ -92,6 +93,4 @@ class ChainEncoder(LabeledEncoder):
 
 
 def _check_order(order: Any) -> int:
-    if isinstance(order, bool) or order not in (1, 2):
-        raise ValueError(f"order must be 1 or 2, got {order!r}")
-    return int(order)
+    return _checks.integer("order", order, least=1, most=2)

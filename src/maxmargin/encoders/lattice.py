@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import WordLattice
@@ -86,10 +87,15 @@ class LatticeEncoder(KernelRowsEncoder):
 
 def words_of(lattice: WordLattice, path: npt.ArrayLike) -> list[Hashable]:
     """The words along a path of edge numbers, those of edges without words left out."""
+    if not isinstance(lattice, WordLattice):
+        raise ValueError(f"lattice must be a mm.WordLattice, got {_checks.shown(lattice)}")
     if lattice.words is None:
         raise ValueError("the lattice has no words; give words to mm.WordLattice")
-    words = list(lattice.words)
-    return [words[e] for e in _path(path, 0) if words[e] is not None]
+    words = _checks.listed("words", lattice.words, "one word per edge, each may be None")
+    edges = checks.array(path, None, "path", "iu", "a vector of edge numbers")
+    if edges.ndim != 1 or (edges.size and not 0 <= edges.min() <= edges.max() < len(words)):
+        raise ValueError(f"path must be numbers of the {len(words)} edges, counted from 0, got {_checks.shown(path)}")
+    return [words[e] for e in edges.tolist() if words[e] is not None]
 
 
 def good_paths(given: Any, index: int) -> list[IntArray]:
@@ -127,7 +133,7 @@ def _edges(x: WordLattice, index: int, n_rows: int) -> IntArray:
 def _node(given: Any, index: int, what: str) -> int:
     found = checks.array(given, index, what, "iu", "one node number")
     if found.ndim or not 0 <= found < _MOST_NODES:
-        raise ValueError(f"example {index}: {what} must be one node number >= 0, got {given!r}")
+        raise ValueError(f"example {index}: {what} must be one node number >= 0, got {_checks.shown(given)}")
     return int(found)
 
 

@@ -12,6 +12,7 @@ from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.rows import RowsEncoder
 from maxmargin.features.parts import PartFeatures
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -55,7 +56,7 @@ class PartsEncoder(RowsEncoder):
         found: Any = structure.encode(checks.examples(y, "y"))
         if isinstance(found, SparsePoint):
             return found
-        z = np.asarray(found, dtype=np.float64)
+        z = np.asarray(array_of(found, "what the structure's encode returns", "fiub", "numbers"), dtype=np.float64)
         if z.shape != (structure.n_parts,):
             raise ValueError(
                 f"{type(structure).__name__}.encode must return a vector of shape ({structure.n_parts},), one entry "
@@ -67,7 +68,7 @@ class PartsEncoder(RowsEncoder):
         """Whole outputs that are right."""
         try:
             return float(np.array_equal(np.asarray(gold), np.asarray(predicted))), 1.0
-        except ValueError:  # nested lists that make no array
+        except (TypeError, ValueError):  # nested lists that make no array
             return float(bool(gold == predicted)), 1.0
 
     @classmethod

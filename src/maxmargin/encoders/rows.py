@@ -65,7 +65,7 @@ class KernelEncoder(Encoder):
     def __post_init__(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise ValueError(
-                f'features must be None or a kernel such as mm.features.Kernel("rbf"), got {self.kernel!r}'
+                f'features must be None or a kernel such as mm.features.Kernel("rbf"), got {_checks.shown(self.kernel)}'
             )
 
     @property

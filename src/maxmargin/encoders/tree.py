@@ -132,12 +132,12 @@ class TreeEncoder(LabeledEncoder):
     def _numbers(self, allowed: Any, index: int, node: int) -> list[int]:
         where = f"example {index}: labels of node {node}"
         if isinstance(allowed, (str, bytes)) or not hasattr(allowed, "__iter__"):
-            raise ValueError(f"{where} must be a list of labels, got {allowed!r}")
+            raise ValueError(f"{where} must be a list of labels, got {_checks.shown(allowed)}")
         listed = [plain(label, where) for label in allowed]
         unknown = [label for label in listed if label not in self._index]
         if unknown:
             raise ValueError(
-                f"{where}: {unknown[0]!r} was not seen in training; give all labels with classes=[...] or leave it out"
+                f"{where}: {_checks.shown(unknown[0])} was not seen in training; give all labels with classes=[...] or leave it out"
             )
         if not listed or len(set(listed)) != len(listed):
             raise ValueError(f"{where} must be at least one label, each once; use None for all labels")
@@ -158,7 +158,7 @@ class TreeEncoder(LabeledEncoder):
             node = int(wrong[0] - structure.node_offsets[index])
             label = (self.classes or ())[int(codes[index][node])]
             raise ValueError(
-                f"example {index}: label {label!r} is not among the labels allowed at node {node}; "
+                f"example {index}: label {_checks.shown(label)} is not among the labels allowed at node {node}; "
                 "correct y, or add it to the graph's labels"
             )
 

@@ -63,7 +63,7 @@ class CandidatesSVM(StructuredSVM):
 
     def _hooks(self) -> Hooks | None:
         hooks = BestGood(self.rounds)
-        return hooks if self.formulation == "best" else None
+        return hooks if _checks.is_one_of(self.formulation, "best") else None
 
     def fit(
         self,

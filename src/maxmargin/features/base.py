@@ -13,10 +13,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
+from maxmargin import _checks, _kernels, _memory
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm
 from maxmargin.features.rows import Rows
+from maxmargin.structures._arrays import vector
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -89,6 +90,7 @@ class Features(ABC):
 
     def scores(self, weights: FloatArray) -> FloatArray:
         """``F'w``: shape ``(n_weights,)`` to ``(n_parts,)``."""
+        _memory.require(8.0 * self.n_parts, "scores of all parts", "give fewer examples at a time")
         out = np.empty(self.n_parts)
         self.write_scores(weights, out)
         return out
@@ -118,8 +120,17 @@ def operator_norm(normal: Callable[[FloatArray], FloatArray], n_weights: int, *,
 
     By ARPACK's Lanczos iteration, one map and one adjoint a step, from fixed pseudo-random numbers.
     """
+    if not callable(normal):
+        raise ValueError(f"normal must be a function of weights, got {_checks.shown(normal)}")
+    n_weights = _checks.integer("n_weights", n_weights, least=0)
+    _memory.require(80.0 * n_weights, f"vectors of {n_weights} weights", "give fewer features")
+    _checks.number("tol", tol, above=0)
     start = np.random.default_rng(0).standard_normal(n_weights)
-    image = normal(start) if n_weights else start
+
+    def image_of(w: FloatArray) -> FloatArray:
+        return vector(normal(w.ravel()), n_weights, "normal(w)")
+
+    image = image_of(start) if n_weights else start
     scale = norm(image)
     if not np.isfinite(scale):
         raise ValueError(
@@ -130,6 +141,6 @@ def operator_norm(normal: Callable[[FloatArray], FloatArray], n_weights: int, *,
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     # Scaled, as ARPACK's tolerance is not relative for small numbers; few vectors, as each is as long as the weights.
-    operator = LinearOperator((n_weights, n_weights), matvec=lambda w: normal(w.ravel()) / scale, dtype=np.float64)
+    operator = LinearOperator((n_weights, n_weights), matvec=lambda w: image_of(w) / scale, dtype=np.float64)
     found = eigsh(operator, k=1, which="LA", v0=start, ncv=min(n_weights, 10), tol=tol, return_eigenvectors=False)
     return float(np.sqrt(found[0] * scale) * (1.0 + tol))

@@ -15,12 +15,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks, _memory
 from maxmargin._sparse import sp
 from maxmargin.features.parts import Joined
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures._arrays import IntArray, example_numbers, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray
+from maxmargin.structures.trees.cliques import MOST_NODES
 from maxmargin.structures.trees.tree import Tree
 
 
@@ -37,7 +39,13 @@ class CliqueFeatures(Joined):
     """
 
     def __init__(self, tree: Tree, n_labels: int, sizes: Sequence[int], *, features: Matrix | None = None) -> None:
-        cliques = tree.cliques
+        if not isinstance(tree, Tree):
+            raise ValueError(f"tree must be a JunctionTree, got {_checks.shown(tree)}")
+        n_labels, cliques = _checks.integer("n_labels", n_labels, least=1), tree.cliques
+        sizes = [
+            _checks.integer("sizes", size, least=1, most=MOST_NODES)
+            for size in _checks.listed("sizes", sizes, "a list of numbers of nodes")
+        ]
         rows = Rows(np.zeros((len(cliques), 0)) if features is None else features, "clique_features")
         if rows.n != len(cliques):
             raise ValueError(f"clique_features has {rows.n} rows, but the trees have {len(cliques)} cliques")
@@ -49,6 +57,9 @@ class CliqueFeatures(Joined):
             raise ValueError(f"there are cliques of {min(unknown)} nodes, but no weights for them; add it to sizes")
         if not sizes:
             raise ValueError("sizes is empty: name at least one size of cliques that has weights")
+        _memory.require(
+            8.0 * float(n_labels) ** max(sizes), f"weights of {max(sizes)} labels together", "give smaller cliques"
+        )
         labels, each = tree.joint_labels(n_labels), np.arange(len(cliques) + 1)
         members, places = [], []
         for size in sorted(set(sizes)):

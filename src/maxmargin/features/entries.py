@@ -56,6 +56,8 @@ class Entries:
                 raise ValueError(
                     "say how many columns a matrix has that is given by the places of its ones: n_features"
                 )
+            if len(matrix) != 2:
+                raise ValueError(f"the places of ones must be a pair (starts, columns), got {len(matrix)} entries")
             return cls(np.asarray(matrix[0]), np.asarray(matrix[1]), n_features)
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
         if rows.dense is not None:

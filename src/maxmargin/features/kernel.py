@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin import _checks, _memory
 from maxmargin._sparse import sp
 from maxmargin.features.rows import Matrix, Rows, rows_of
 from maxmargin.structures._arrays import ranges
@@ -66,7 +66,7 @@ class Kernel:
     def __post_init__(self) -> None:
         if not (callable(self.function) or (isinstance(self.function, str) and self.function in NAMES)):
             known = ", ".join(f'"{name}"' for name in NAMES)
-            raise ValueError(f"a kernel must be one of {known} or a function of two matrices, got {self.function!r}")
+            raise ValueError(f"a kernel must be one of {known} or a function of two matrices, got {_checks.shown(self.function)}")
         if self.gamma is not None:
             _checks.positive("gamma", self.gamma)
         _checks.number("coef0", self.coef0, least=0, hint="otherwise the kernel is not an inner product")
@@ -81,7 +81,13 @@ class Kernel:
 
     def values(self, first: Matrix, second: Matrix) -> FloatArray:
         """Kernel values between all rows of two matrices, shape ``(n, m)``; of a resolved kernel."""
+        for rows in (first, second):
+            if not (isinstance(rows, np.ndarray) or sp.issparse(rows)) or len(rows.shape) != 2 or rows.dtype.kind != "f":
+                raise ValueError(f"a kernel compares rows of matrices of floats, got {_checks.shown(rows)}")
+        if first.shape[1] != second.shape[1]:
+            raise ValueError(f"a kernel compares rows of equal length, got {first.shape[1]} and {second.shape[1]}")
         shape = (int(first.shape[0]), int(second.shape[0]))
+        _memory.require(8.0 * shape[0] * shape[1], "all kernel values of two sets of rows", "give fewer rows")
         if 0 in shape:
             return np.zeros(shape)
         # Slow to import, and only kernels need it.

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels
+from maxmargin import _checks, _kernels
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows, row_offsets
@@ -34,9 +34,7 @@ class PartFeatures(Features):
 
     def __init__(self, matrix: Matrix | Rows, offsets: npt.ArrayLike, *, sign: float = 1.0) -> None:
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
-        self.rows, self.offsets, self.sign = rows, row_offsets(offsets, rows.n), float(sign)
-        if not np.isfinite(self.sign):
-            raise ValueError(f"sign must be finite, got {sign}")
+        self.rows, self.offsets, self.sign = rows, row_offsets(offsets, rows.n), _checks.number("sign", sign)
         self.n_weights, self.n_parts, self.n_examples = rows.d, rows.n, len(self.offsets) - 1
 
     def fingerprint_data(self) -> Iterable[Any]:
@@ -68,7 +66,8 @@ class PartFeatures(Features):
 
     def weight_norms(self, scale: FloatArray | None = None) -> FloatArray:
         """Norms of the matrix's columns."""
-        return abs(self.sign) * self.rows.column_norms(scale)
+        given = None if scale is None else vector(scale, self.n_parts, "scale")
+        return abs(self.sign) * self.rows.column_norms(given)
 
     def scores_pair(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``scores`` of two weight vectors in one pass over the matrix."""
@@ -101,6 +100,9 @@ class Joined(Features):
         self._join(features)
 
     def _join(self, features: tuple[Features, ...]) -> None:
+        for member in features:
+            if not isinstance(member, Features):
+                raise ValueError(f"maps must be features, got {_checks.shown(member)}")
         counts = [member.n_examples for member in features]
         if len(set(counts)) > 1:
             raise ValueError(f"all maps must have the same number of examples, got {counts}")

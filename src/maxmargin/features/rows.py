@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import offsets_of, ranges
+from maxmargin.structures._arrays import integers, offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 
 Matrix: TypeAlias = "FloatArray | sp.csr_array | sp.csr_matrix"
@@ -31,7 +31,7 @@ _NO_PARTS = np.zeros(0, dtype=np.int64)
 
 def row_offsets(offsets: npt.ArrayLike, n_rows: int) -> IntArray:
     """Where the rows of each example begin, as an int64 vector; ValueError unless it rises from 0 to ``n_rows``."""
-    bounds = np.ascontiguousarray(offsets, dtype=np.int64)
+    bounds = integers(offsets, "offsets")
     rising = bounds.ndim == 1 and len(bounds) > 0 and not np.any(np.diff(bounds) < 0)
     if not rising or bounds[0] != 0 or bounds[-1] != n_rows:
         raise ValueError(f"offsets must rise from 0 to the number of rows, {n_rows}")
@@ -72,11 +72,18 @@ class Rows:
             if matrix.dtype != np.float64:
                 raise ValueError(f"{what} must hold float64 values, got {matrix.dtype}; use .astype(np.float64)")
             self.n, self.d = matrix.shape
+            if not matrix.flags.c_contiguous:
+                _memory.require(8.0 * matrix.size, what, "give an array of its own, not a view of one number")
             self.dense = np.ascontiguousarray(matrix)
         elif getattr(matrix, "format", None) == "csr" and len(matrix.shape) == 2:
+            _memory.require(8.0 * matrix.shape[1], f"a weight for each column of {what}", "give fewer columns")
             if matrix.data.dtype != np.float64:
                 raise ValueError(f"{what} must hold float64 values, got {matrix.data.dtype}; use .astype(np.float64)")
             self.n, self.d = (int(size) for size in matrix.shape)
+            try:
+                matrix.check_format(full_check=True)  # kernels trust it
+            except ValueError as error:
+                raise ValueError(f"{what} is not a valid CSR matrix: {error}") from None
             self._set_sparse(matrix.indptr, matrix.indices, matrix.data)
         else:
             raise ValueError(
@@ -207,6 +214,8 @@ class Rows:
 
     def norms(self, order: float) -> FloatArray:
         """Euclidean norm (order 2) or largest absolute entry (order inf) of every row, shape ``(n,)``."""
+        if _checks.number("order", order, least=2, infinite=True) not in (2, np.inf):
+            raise ValueError(f"order must be 2 or infinity, got {order}")
         if self.dense is not None:
             if order == 2:
                 return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.dense, self.dense)))

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
@@ -29,6 +29,8 @@ from maxmargin.structures._arrays import example_numbers, integers, offsets_of, 
 from maxmargin.structures.base import FloatArray, IntArray
 
 _NOTHING: FloatArray = np.zeros(0)
+_MOST = (1 << 31) - 1
+"""Weights, features and columns are counted in 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,15 @@ class Support:
     starts: npt.NDArray[np.int32]
     columns: npt.NDArray[np.int32]
     m: int
+
+    def __post_init__(self) -> None:
+        _checks.integer("m", self.m, least=0, most=_MOST)
+        for name in ("starts", "columns"):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != np.int32:
+                raise ValueError(f"{name} of a support must be a vector of int32, got {_checks.shown(array)}")
+        if not len(self.starts) or self.starts[-1] != len(self.columns):
+            raise ValueError("the last of the starts of a support must be the number of its columns")
 
     @property
     def n_features(self) -> int:
@@ -63,7 +74,10 @@ class Support:
     @cached_property
     def compiled(self) -> Any:
         """As kernels take it; ValueError if the arrays are not a pattern."""
-        return _kernels.Support(self.starts, self.columns, self.m)
+        try:
+            return _kernels.Support(self.starts, self.columns, self.m)
+        except ValueError as error:
+            raise ValueError(f"not a support: {error}") from None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"starts": self.starts, "columns": self.columns, "m": self.m}
@@ -71,6 +85,10 @@ class Support:
     @classmethod
     def of_pairs(cls, pairs: IntArray, n_features: int, m: int) -> Support:
         """Of numbers ``feature * m + column``, rising."""
+        m, n_features = _checks.integer("m", m, least=1, most=_MOST), _sized(n_features)
+        pairs = integers(pairs, "pairs")
+        if pairs.ndim != 1 or (np.diff(pairs) <= 0).any() or (pairs.size and not 0 <= pairs[0] <= pairs[-1] < n_features * m):
+            raise ValueError(f"pairs must be numbers in 0..{n_features * m - 1}, rising, in one dimension")
         _check_count(len(pairs))
         starts = np.searchsorted(pairs, np.arange(n_features + 1, dtype=np.int64) * m).astype(np.int32)
         return cls(starts, (pairs % m).astype(np.int32), m)
@@ -104,6 +122,8 @@ class Support:
     @classmethod
     def full(cls, n_features: int, m: int) -> Support:
         """All pairs."""
+        m, n_features = _checks.integer("m", m, least=1, most=_MOST), _sized(n_features)
+        _check_count(n_features * m)
         return cls.of_pairs(np.arange(n_features * m, dtype=np.int64), n_features, m)
 
     def with_pairs(self, matrix: Given, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Support:
@@ -156,14 +176,22 @@ class Support:
 
 
 def _check_count(count: int) -> None:
-    if count >= 1 << 31:
-        raise ValueError(f"{count:,} weights are too many; give fewer features, or a larger frequency cut-off")
+    remedy = "give fewer features, or a larger frequency cut-off"
+    if count > _MOST:
+        raise ValueError(f"{count:,} weights are too many; {remedy}")
+    _memory.require(8.0 * count, f"{count:,} weights", remedy)
+
+
+def _sized(n_features: Any) -> int:
+    found = _checks.integer("n_features", n_features, least=0, most=_MOST)
+    _memory.require(8.0 * found, f"the starts of {found:,} features", "give fewer features")
+    return found
 
 
 def _pair_set(matrix: Given, m: int, n_features: int | None) -> tuple[Entries, Any]:
     """The matrix, and an empty set of its features and ``m`` columns."""
-    entries = Entries.of(matrix, n_features)
-    return entries, _kernels.PairSet(entries.d, m)
+    entries = Entries.of(matrix, None if n_features is None else _sized(n_features))
+    return entries, _kernels.PairSet(_sized(entries.d), _checks.integer("m", m, least=1, most=_MOST))
 
 
 def _add(pairs: Any, entries: Entries, rows: npt.ArrayLike, columns: npt.ArrayLike, m: int) -> None:
@@ -192,6 +220,9 @@ class SupportedRows(Features):
     """
 
     def __init__(self, matrix: Given, offsets: npt.ArrayLike, support: Support, *, constant: bool = False) -> None:
+        if not isinstance(support, Support):
+            raise ValueError(f"support must be a Support, got {_checks.shown(support)}")
+        _checks.flag("constant", constant)
         rows = Entries.of(matrix, support.n_features)
         if rows.d != support.n_features:
             raise ValueError(f"the matrix has {rows.d} columns, the support {support.n_features} features")

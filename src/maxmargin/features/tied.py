@@ -18,14 +18,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _kernels, _threads
+from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
 from maxmargin.features.parts import Stacked
 from maxmargin.features.rows import Matrix, Rows, row_offsets
 from maxmargin.features.supported import Support, SupportedRows
-from maxmargin.structures._arrays import example_numbers, lengths_of, offsets_of, ranges, vector
+from maxmargin.structures._arrays import example_numbers, integers, lengths_of, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
 
@@ -55,15 +55,17 @@ class TiedRows(Features):
         kept: IntArray | None = None,
     ) -> None:
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix, "the feature matrix")
-        if m < 1 or (constant and alike):
-            raise ValueError("give m >= 1, and not both constant and alike")
-        self.rows, self.offsets, self.m = rows, row_offsets(offsets, rows.n), int(m)
-        self.constant, self.alike = constant, alike
+        self.rows, self.offsets, self.m = rows, row_offsets(offsets, rows.n), _checks.integer("m", m, least=1)
+        self.constant, self.alike = _checks.flag("constant", constant), _checks.flag("alike", alike)
+        if constant and alike:
+            raise ValueError("give constant or alike, not both")
         self.start = self.m if constant else 0
         self.n_weights = self.start + rows.d * (1 if alike else self.m)
         self.n_parts, self.n_examples = rows.n * self.m, len(self.offsets) - 1
+        _memory.require(8.0 * self.n_weights, f"weights of {rows.d} features and {self.m} labels or pairs", "give fewer")
         self.kept = self._column = None
         if kept is not None:
+            kept = integers(kept, "kept")
             inside = kept.ndim == 1 and (not kept.size or (kept[0] >= 0 and kept[-1] < self.n_parts))
             if not inside or np.any(np.diff(kept) <= 0):
                 raise ValueError(f"kept parts must rise and lie in 0..{self.n_parts - 1}")
@@ -198,8 +200,9 @@ class PairwiseFeatures(Stacked):
         *,
         kept: tuple[IntArray | None, IntArray | None] = (None, None),
     ) -> None:
+        n_labels, bounds = _checks.integer("n_labels", n_labels, least=1), integers(edge_offsets, "edge_offsets")
         if edges is None:
-            edges = np.zeros((int(np.asarray(edge_offsets)[-1]), 0))
+            edges = np.zeros((int(bounds[-1]) if bounds.ndim == 1 and bounds.size and bounds[-1] >= 0 else 0, 0))
         super().__init__(
             TiedRows(nodes, node_offsets, n_labels, kept=kept[0]),
             TiedRows(edges, edge_offsets, n_labels**2, constant=True, kept=kept[1]),
@@ -239,8 +242,7 @@ class ChainFeatures(PairwiseFeatures):
         edge_support: Support | None = None,
     ) -> None:
         counts = lengths_of(lengths)
-        if n_labels < 1:
-            raise ValueError(f"n_labels must be at least 1, got {n_labels}")
+        n_labels = _checks.integer("n_labels", n_labels, least=1)
         rows = _rows(tokens, "tokens", support, n_labels)
         offsets, edge_offsets = offsets_of(counts), offsets_of(np.maximum(counts - 1, 0))
         if rows.n != offsets[-1]:
@@ -266,6 +268,8 @@ def _rows(matrix: Given, what: str, support: Support | None, m: int) -> Rows | E
         if isinstance(matrix, (Entries, tuple)):
             raise ValueError(f"{what} given by the places of their ones need a support")
         return matrix if isinstance(matrix, Rows) else Rows(matrix, what)
+    if not isinstance(support, Support):
+        raise ValueError(f"the support of {what} must be a Support, got {_checks.shown(support)}")
     if support.m != m:
         raise ValueError(f"the support of {what} has {support.m} columns, but there must be {m}")
     return Entries.of(matrix, support.n_features)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin import _checks, _memory
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import PairwiseFeatures
 from maxmargin.structures.trees.tree import Tree
@@ -25,14 +26,18 @@ class TreeFeatures(PairwiseFeatures):
     def __init__(self, nodes: Matrix | Rows, tree: Tree, n_labels: int, *, edge_features: Matrix | None = None) -> None:
         rows = nodes if isinstance(nodes, Rows) else Rows(nodes, "nodes")
         edges = None if edge_features is None else Rows(edge_features, "edge_features")
+        if not isinstance(tree, Tree):
+            raise ValueError(f"tree must be a Tree or JunctionTree, got {_checks.shown(tree)}")
+        n_labels = _checks.integer("n_labels", n_labels, least=1)
         if rows.n != len(tree.n_labels):
             raise ValueError(f"nodes has {rows.n} rows, but the trees have {len(tree.n_labels)} nodes")
         if edges is not None and edges.n != len(tree.edges):
             raise ValueError(f"edge_features has {edges.n} rows, but the trees have {len(tree.edges)} edges")
         labels = tree.part_states
-        if n_labels < 1 or int(labels.max(initial=0)) >= n_labels:
+        if int(labels.max(initial=0)) >= n_labels:
             raise ValueError(f"the trees have labels up to {int(labels.max(initial=0))}; n_labels must be larger")
         node_parts = edge_parts = None
+        _memory.require(8.0 * n_labels**2, "weights of all pairs of labels", "give fewer labels")
         if len(labels) != rows.n * n_labels:
             sizes = tree.n_labels[tree.ends[0]] * tree.n_labels[tree.ends[1]]
             node_parts = np.repeat(np.arange(rows.n) * n_labels, tree.n_labels) + labels

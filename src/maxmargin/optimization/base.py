@@ -16,8 +16,9 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.certificate import Certificate, Proposal
-from maxmargin.problem import RESCALINGS, SLACKS, MostViolated, Problem
+from maxmargin.problem import RESCALINGS, SLACKS, Hinge, MostViolated, Problem
 from maxmargin.regions import CAPABILITIES
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, Points, PointStatus, warm_bytes
 
 StateDict = dict[str, Any]
@@ -109,13 +110,14 @@ class Run:
         self.counters.argmax += part.structure.n_examples / max(1, self.problem.structure.n_examples)
         return part.most_violated(weights, first=first)
 
-    def hinge(self, weights: FloatArray) -> float:
-        """``H(w)`` of the whole problem."""
-        total = 0.0
+    def hinge(self, weights: FloatArray) -> Hinge:
+        """``H(w)`` of the whole problem, and its rounding error."""
+        value = rounding = 0.0
         for shard, violated in self.most_violated(weights):
-            total += shard.total(violated.value)
+            value += shard.total(violated.value)
+            rounding += shard.rounding(violated)
             del violated  # its packed vector, before the next one is made
-        return total
+        return Hinge(value, rounding)
 
     def project(self, problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
         """Project every example of ``problem`` (the whole one or a shard of it)."""
@@ -129,14 +131,6 @@ class Run:
         if (points.status != PointStatus.OK).any():
             raise NonFiniteError("an entropic projection met NaN or infinite numbers")
         return points
-
-
-def weight_sized(run: Run, saved: Any) -> FloatArray:
-    """A copy of a saved vector; ValueError unless it has one number per weight."""
-    array = np.array(saved, dtype=np.float64)
-    if array.shape != (run.problem.n_weights,):
-        raise ValueError(f"a vector of shape {array.shape} does not fit {run.problem.n_weights} weights")
-    return array
 
 
 @dataclass(frozen=True)
@@ -159,12 +153,13 @@ class Start:
         """The start weights, moved into the region; zeros by default."""
         if self.weights is None:
             return np.zeros(problem.n_weights)
-        if self.weights.shape != (problem.n_weights,):
+        given = array_of(self.weights, "start weights", "fiub", f"{problem.n_weights} finite numbers")
+        if given.shape != (problem.n_weights,):
             raise ValueError(
-                f"start weights have shape {self.weights.shape}, the problem needs ({problem.n_weights},); "
+                f"start weights have shape {given.shape}, the problem needs ({problem.n_weights},); "
                 "fit without warm_start when the features or the labels change"
             )
-        return problem.region.project(np.array(self.weights, dtype=np.float64))
+        return problem.region.project(np.array(given, dtype=np.float64))
 
     def z_for(self, run: Run) -> FloatArray:
         """The start point of the structures player if it fits, else the gold outputs.
@@ -173,10 +168,13 @@ class Start:
         certificate, so it is projected.
         """
         problem = run.problem
-        if self.z is None or self.z.shape != problem.gold.shape:
+        if self.z is None:
+            return problem.gold
+        given = array_of(self.z, "the start point z", "fiub", "a packed vector of numbers")
+        if given.shape != (problem.structure.n_parts,):
             return problem.gold
         run.counters.projections += problem.structure.n_examples
-        points = problem.structure.project(np.asarray(self.z, dtype=np.float64))
+        points = problem.structure.project(np.asarray(given, dtype=np.float64))
         return points.z if (points.status == PointStatus.OK).all() else problem.gold
 
 
@@ -201,7 +199,9 @@ class Solver(ABC):
     """The capabilities that the method needs of the region: names in :data:`maxmargin.regions.CAPABILITIES`."""
 
     def __post_init__(self) -> None:
-        """Check ``max_iter`` and all flags; a subclass with more settings extends it."""
+        """Check ``max_iter`` and all flags, and make numbers of any kind plain; a subclass with more settings extends it."""
+        for one in fields(cast(Any, self)):
+            object.__setattr__(self, one.name, _checks.plain(getattr(self, one.name)))
         _checks.integer("max_iter", self.max_iter, least=1)
         for one in fields(cast(Any, self)):
             if one.type in ("bool", bool):
@@ -255,7 +255,8 @@ class Solver(ABC):
     def load_state_dict(self, run: Run, saved: StateDict) -> Any:
         """The state again, in place of :meth:`init`; the run continues with the same bits as an uninterrupted one.
 
-        Arrays are read-only. ValueError (or KeyError) if they do not fit the problem.
+        Arrays are read-only, and nothing about them is known: the file may be damaged, or made to deceive. ValueError
+        with a reason if they do not fit the problem (:mod:`maxmargin.optimization.saved` has the checks).
         """
         raise TypeError(f"a run of {type(self).__name__} cannot be saved: {self.checkpoint_unsupported}")
 

@@ -18,7 +18,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.optimization.certificate import Certificate
+from maxmargin.optimization.saved import array, count, number, require, value_of
 from maxmargin.structures.base import FloatArray
 
 
@@ -68,6 +70,24 @@ class Record:
 
 
 Callback = Callable[[Record], Any]
+
+
+def checked_callbacks(callbacks: Any) -> list[Callback]:
+    """Callbacks as a list; ValueError unless they are functions."""
+    found = _checks.listed("callbacks", callbacks, "a list of functions of a record", sized=False)
+    for callback in found:
+        if not callable(callback):
+            raise ValueError(f"callbacks must be functions of a record, got {_checks.shown(callback)}")
+    return found
+
+
+def asks_to_stop(callback: Callback, record: Record) -> bool:
+    """Call a callback: whether its result is true."""
+    found = callback(record)
+    try:
+        return bool(found)
+    except Exception:  # an array, for example, is neither true nor false
+        raise ValueError(f"callbacks must return True to stop, else False or None, got {_checks.shown(found)}") from None
 
 
 class ProgressBar:
@@ -173,11 +193,18 @@ class Validation:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned."""
-        self.best_weights = np.array(state["weights"]) if state["found"] else None
-        self.best_score, self.best_iteration = float(state["score"]), int(state["iteration"])
-        self._waited = int(state["waited"])
-        self.history = list(zip(state["iterations"].tolist(), state["scores"].tolist(), strict=True))
+        """Restore what :meth:`state_dict` returned; ValueError if it makes no sense."""
+        at, scores = value_of(state, "iterations"), value_of(state, "scores")
+        fits = isinstance(at, np.ndarray) and isinstance(scores, np.ndarray) and at.shape == scores.shape == (len(at),)
+        require(fits and at.dtype == np.int64 and scores.dtype == np.float64, "the dev scores are not pairs of numbers")
+        require((at >= 0).all() and (np.diff(at) >= 0).all(), "the iterations of the dev scores do not rise")
+        found, iteration, waited = count(state, "found", most=1), count(state, "iteration"), count(state, "waited")
+        score = number(state, "score", infinite=True)
+        require(not found or (scores[at == iteration] == score).any(), "the best dev score is not one of them")
+        require(waited <= len(at), "more certificates without a better dev score than certificates")
+        self.best_weights = array(state, "weights", np.float64, (None,)) if found else None
+        self.best_score, self.best_iteration, self._waited = score, iteration, waited
+        self.history = list(zip(at.tolist(), scores.tolist(), strict=True))
 
     @property
     def reason(self) -> str:

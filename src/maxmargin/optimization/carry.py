@@ -50,7 +50,6 @@ class Carry:
         state: the solver's state.
         history: one record per certificate, without the weights.
         schedule: when the next certificate is due.
-        rounding: a gap that is only rounding error.
         asked: why a callback asks to stop; empty if none does.
     """
 
@@ -60,7 +59,6 @@ class Carry:
     state: Any = None
     history: list[Record] = field(default_factory=list)
     schedule: Schedule = field(default_factory=Schedule)
-    rounding: float = 0.0
     asked: str = ""
 
     @property

@@ -10,6 +10,10 @@ terms are multiplied in both. Then
 and ``dual <= optimum <= primal`` as long as z is feasible to rounding. Bounds from different points may be combined:
 the smallest primal and the largest dual seen so far bound the optimum too.
 
+Both are sums of terms that cancel, so that each comes with the size of its rounding error: of the primal that of the
+scores and losses at these weights, of the dual what it would lose if the errors of ``g``, a difference of feature sums,
+and of the loss were all against it. A gap of that size cannot be told from 0, and a larger one can.
+
 Without a finite C or radius the dual is 0, and the gap is the hinge loss. There the *restricted gap* of the 2005 report
 (section 4.1) says more: the gap against the weights no longer than some ``R``, its ``D_w = R^2/2`` around zero,
 
@@ -26,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin._vectors import norm
-from maxmargin.problem import Problem
+from maxmargin.problem import ROUNDING, Hinge, Problem
 from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray
 
@@ -58,6 +62,7 @@ class Certificate:
             whose objective is never below the true one.
         radius: without a finite C or radius, the length of the weights; else None.
         restricted_dual: a lower bound of the hinge loss of all weights no longer than that; else None.
+        primal_rounding: how large the rounding error of the primal may be, and ``dual_rounding``: that of the dual.
     """
 
     primal: float
@@ -66,6 +71,14 @@ class Certificate:
     relaxed: bool = False
     radius: float | None = None
     restricted_dual: float | None = None
+    primal_rounding: float = 0.0
+    dual_rounding: float = 0.0
+
+    @property
+    def rounding(self) -> float:
+        """A gap no larger than this is only rounding error; 0 where the terms' sizes overflow, which says nothing."""
+        total = self.primal_rounding + self.dual_rounding
+        return total if np.isfinite(total) else 0.0
 
     @property
     def gap(self) -> float:
@@ -123,23 +136,51 @@ class Responses:
 
 
 _CONTRADICTION = 1e-5
-"""Bounds may contradict each other by this share of the largest objective: projections end at a tolerance."""
+"""Bounds may contradict each other by this share of the terms they are made of: projections end at a tolerance."""
 
 
 class CertificateError(ArithmeticError):
     """A lower bound above an objective: some argmax, projection or k-best list is wrong."""
 
 
-def certify(problem: Problem, proposal: Proposal, hinge: float | None = None) -> Certificate:
+def certify(problem: Problem, proposal: Proposal, hinge: Hinge | None = None) -> Certificate:
     """The certificate of one proposal; ``hinge`` is ``H(w)`` of its weights where that is known already."""
     if hinge is None:
-        hinge = problem.hinge(proposal.weights)
-    primal = problem.region.penalty(proposal.weights) + hinge
+        hinge = problem.evaluate(proposal.weights)
+    primal = problem.region.penalty(proposal.weights) + hinge.value
     dual = proposal.dual
     if dual is None:
         dual = problem.region.dual(proposal.g, proposal.loss, proposal.squares)
     responses = responses_of(problem.region, proposal, Responses())
-    return Certificate(primal, dual, hinge, problem.relaxed, *restricted(proposal.weights, responses))
+    return Certificate(
+        primal,
+        dual,
+        hinge.value,
+        problem.relaxed,
+        *restricted(proposal.weights, responses),
+        primal_rounding(primal, hinge),
+        dual_rounding(problem, proposal, dual),
+    )
+
+
+def primal_rounding(primal: float, hinge: Hinge) -> float:
+    """How large the rounding error of the primal may be."""
+    return hinge.rounding + ROUNDING * abs(primal)
+
+
+def dual_rounding(problem: Problem, proposal: Proposal, dual: float) -> float:
+    """How large the rounding error of a proposal's dual may be; none where that is 0, which always is a bound."""
+    if dual <= 0.0:
+        return 0.0
+    region, g, loss, squares = problem.region, proposal.g, proposal.loss, proposal.squares
+    # With quadratic slack the sums are weighted by the slacks; their root mean square will do.
+    weight = np.sqrt(squares / max(float(problem.scale.sum()), 1e-300)) if squares > 0.0 else 1.0
+    noise = np.abs(problem.gold_features)
+    noise *= ROUNDING * weight
+    np.copysign(noise, g, out=noise)
+    noise += g
+    less = loss - ROUNDING * (abs(loss) + weight * abs(problem.constant))
+    return max(0.0, region.dual(g, loss, squares) - region.dual(noise, less, squares)) + ROUNDING * dual
 
 
 def responses_of(region: Region, proposal: Proposal, before: Responses) -> Responses:
@@ -165,26 +206,28 @@ class BestBounds:
         self.region, self.relaxed, self.minimizes = problem.region, problem.relaxed, minimizes
         self.weights: FloatArray | None = None
         self.responses = Responses()
-        self.primal, self.dual, self.hinge, self.scale = np.inf, -np.inf, np.inf, 0.0
+        self.primal, self.dual, self.hinge, self.primal_rounding, self.dual_rounding = np.inf, -np.inf, np.inf, 0.0, 0.0
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """All numbers but the weights: primal, dual, hinge, and the largest objective seen."""
-        return self.primal, self.dual, self.hinge, self.scale
+        """All numbers but the weights: primal, dual, hinge, and the rounding errors of the first two."""
+        return self.primal, self.dual, self.hinge, self.primal_rounding, self.dual_rounding
 
     def restore(self, weights: FloatArray | None, bounds: tuple[float, ...], responses: Responses) -> None:
         """Resume from a checkpoint."""
         self.weights, self.responses = weights, responses
-        self.primal, self.dual, self.hinge, self.scale = bounds
+        self.primal, self.dual, self.hinge, self.primal_rounding, self.dual_rounding = bounds
 
     def update(self, proposal: Proposal, certificate: Certificate) -> None:
         """Take a certificate into account; a method that does not minimize keeps its last weights."""
         if certificate.primal < self.primal or not self.minimizes:
             self.weights, self.primal, self.hinge = proposal.weights, certificate.primal, certificate.hinge
-        self.dual = max(self.dual, certificate.dual)
+            self.primal_rounding = certificate.primal_rounding
+        if certificate.dual > self.dual:
+            self.dual, self.dual_rounding = certificate.dual, certificate.dual_rounding
         self.responses = responses_of(self.region, proposal, self.responses)
-        self.scale = max(self.scale, abs(certificate.primal))
-        if self.dual > self.primal + _CONTRADICTION * self.scale and self.minimizes:
+        size = (self.primal_rounding + self.dual_rounding) / ROUNDING  # of the terms of both bounds
+        if self.dual > self.primal + _CONTRADICTION * size and self.minimizes:
             raise CertificateError(
                 f"the lower bound {self.dual:g} is above the objective {self.primal:g}, so one of them is wrong: "
                 "some argmax, projection or loss is incorrect; run maxmargin.testing.check_structure on a structure "
@@ -195,4 +238,5 @@ class BestBounds:
     def certificate(self) -> Certificate:
         """The best bounds as a certificate."""
         within = (None, None) if self.weights is None else restricted(self.weights, self.responses)
-        return Certificate(self.primal, self.dual, self.hinge, self.relaxed, *within)
+        rounding = self.primal_rounding, self.dual_rounding
+        return Certificate(self.primal, self.dual, self.hinge, self.relaxed, *within, *rounding)

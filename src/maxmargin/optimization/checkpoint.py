@@ -2,8 +2,10 @@
 
 A checkpoint holds everything that decides what comes next: the solver's state (:meth:`Solver.state_dict`), the state of
 the random numbers, the counters, the best weights, the history and the states of callbacks. It is taken between two
-steps, at a certificate or where Ctrl-C ends the run, and written to a new file that then replaces the old one.
-The format is that of model files (:mod:`maxmargin.model_file`): plain arrays, and numbers that are exact.
+steps, at a certificate or where Ctrl-C ends the run, and written to a new file that then replaces the old one, which is
+kept beside it: a run whose last checkpoint is damaged resumes from the one before and ends with the same bits, too.
+The format is that of model files (:mod:`maxmargin.model_file`): plain arrays, and numbers that are exact. All of it is
+checked before a run resumes (:mod:`maxmargin.optimization.restored` and ``load_state_dict`` of the solver).
 
 Cost: nothing between saves; for a save the state as plain arrays, which are hashed, written and released.
 """
@@ -25,18 +27,29 @@ import numpy as np
 from maxmargin import _checks, model_file
 from maxmargin._callers import callers_level
 from maxmargin._interrupts import defer_interrupts
+from maxmargin._messages import FileContentError, shortened
 from maxmargin._version import __version__
-from maxmargin.optimization.base import Counters, Solver, StateDict, weight_sized
-from maxmargin.optimization.callbacks import Callback, Record
+from maxmargin.optimization import restored
+from maxmargin.optimization.base import Solver, StateDict
+from maxmargin.optimization.callbacks import Callback, Validation
 from maxmargin.optimization.carry import Carry
-from maxmargin.optimization.certificate import Certificate, Responses
+from maxmargin.optimization.certificate import CertificateError
+from maxmargin.optimization.restored import BOUNDS, FIELDS
+from maxmargin.optimization.saved import require, vector
 from maxmargin.problem import Problem
+
+PREVIOUS = ".previous"
+"""The end of the name of the file that holds the save before the last one."""
 
 _START_OVER = "remove it to start over"
 
 
-class CheckpointError(ValueError):
+class CheckpointError(FileContentError):
     """A checkpoint cannot be resumed, or cannot be written."""
+
+
+class _DamagedError(CheckpointError):
+    """A checkpoint is damaged, so that the previous one may help."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +72,25 @@ class Checkpoint:
     def __post_init__(self) -> None:
         path: Any = self.path
         fingerprint: Any = self.fingerprint
-        if not isinstance(path, (str, Path)) or not str(path):
-            raise ValueError(f"the path of a checkpoint must be the name of a file, got {path!r}")
+        _checks.path("the path of a checkpoint", path)
         _checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
         if not isinstance(fingerprint, str):
-            raise ValueError(f"fingerprint must be a string, got {fingerprint!r}")
+            raise ValueError(f"fingerprint must be a string, got {_checks.shown(fingerprint)}")
         _checks.flag("keep", self.keep)
 
     def beside(self, suffix: str) -> Checkpoint:
         """The same with a file whose name has a suffix more, for one of several runs."""
         return dataclasses.replace(self, path=f"{self.path}{suffix}")
 
+    @property
+    def previous(self) -> Path:
+        """The file of the save before the last one, from which a run resumes if the last one is damaged."""
+        return Path(f"{self.path}{PREVIOUS}")
+
     def remove(self) -> None:
-        """Delete the file, if there is one."""
-        Path(self.path).unlink(missing_ok=True)
+        """Delete the file and the previous one, if they are there."""
+        for path in (Path(self.path), self.previous):
+            path.unlink(missing_ok=True)
 
 
 class Checkpointer:
@@ -93,6 +111,10 @@ class Checkpointer:
     def finish(self, carry: Carry) -> None:
         """Save the run where it ends, unless that is in the middle of a step."""
 
+    def contradicted(self, error: CertificateError) -> Exception:
+        """The error to raise when bounds contradict each other."""
+        return error
+
 
 class FileCheckpointer(Checkpointer):
     """Restores a run from a file and saves it there; CheckpointError if the solver has no ``state_dict``."""
@@ -108,17 +130,49 @@ class FileCheckpointer(Checkpointer):
         if solver.checkpoint_unsupported:
             raise CheckpointError(f"a run of {type(solver).__name__} cannot be saved: {solver.checkpoint_unsupported}")
         if random_state is not None and not isinstance(random_state, (int, np.integer)):
-            raise CheckpointError(f"with a checkpoint random_state must be None or an integer, got {random_state!r}")
+            raise CheckpointError(
+                f"with a checkpoint random_state must be None or an integer, got {_checks.shown(random_state)}"
+            )
         _check_folder(Path(checkpoint.path))
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
         self.identity = _identity(checkpoint, problem, solver, random_state)
         self._between_steps = self._written = False
+        self._resumed = False
+        self._whole = False  # whether the file there is one that this run has read or written
         self._before_certificate: Callable[[], tuple[dict[str, Any], dict[str, Any]]] | None = None
         self._saved_at = time.perf_counter()
 
     def resume(self, carry: Carry) -> bool:
-        """Restore the run from the file; CheckpointError if it is damaged or of another run."""
-        path = self.checkpoint.path
+        """Restore the run from the file or, if that is damaged, from the previous one; False if there is none.
+
+        CheckpointError if both are damaged, or the file is of another run.
+        """
+        path, previous = Path(self.checkpoint.path), self.checkpoint.previous
+        try:
+            found = self._resume_from(path, carry)
+        except _DamagedError as damage:
+            try:
+                found = self._resume_from(previous, carry)
+            except _DamagedError as other:
+                raise CheckpointError(f"{damage}; {other}; name another file, or remove both to start over") from None
+            except CheckpointError:  # of another run
+                found = False
+            if not found:
+                raise CheckpointError(f"{damage}; name another file, or {_START_OVER}") from None
+            warnings.warn(
+                f"{damage}; training resumes from the checkpoint before it, {previous}, at iteration {carry.iteration}",
+                RuntimeWarning,
+                stacklevel=callers_level(),
+            )
+        else:
+            self._whole = found
+            if not found:
+                previous.unlink(missing_ok=True)  # of a run that was to start over
+        self._between_steps = self._written = self._resumed = found
+        return found
+
+    def _resume_from(self, path: Path, carry: Carry) -> bool:
+        """Restore the run from a file; False if there is none."""
         try:
             header, arrays = model_file.read(path)
         except FileNotFoundError:
@@ -126,9 +180,7 @@ class FileCheckpointer(Checkpointer):
         except OSError as error:
             raise CheckpointError(f"{path}: the checkpoint cannot be read: {error.strerror}") from None
         except model_file.ModelFileError:
-            raise CheckpointError(
-                f"{path} is not a checkpoint, or it is truncated or damaged; name another file, or {_START_OVER}"
-            ) from None
+            raise _DamagedError(f"{path} is not a checkpoint, or it is truncated or damaged") from None
         if header.get("kind") != model_file.CHECKPOINT:
             raise CheckpointError(f"{path} holds a model, not a checkpoint; name another file")
         if difference := _difference(header.get("run"), self.identity):
@@ -137,9 +189,9 @@ class FileCheckpointer(Checkpointer):
             self._restore(carry, header, arrays)
         except CheckpointError:
             raise
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-            raise CheckpointError(f"{path}: this checkpoint is damaged; {_START_OVER}") from None
-        self._between_steps = self._written = True
+        except Exception as error:  # of a solver or callback of the user's own, too
+            reason = shortened(str(error) or type(error).__name__, 300)
+            raise _DamagedError(f"{path}: this checkpoint is damaged: {reason}") from None
         return True
 
     @contextlib.contextmanager
@@ -169,6 +221,15 @@ class FileCheckpointer(Checkpointer):
         """Save the run where it ends; Ctrl-C leaves the file that is there."""
         if self._between_steps:
             self._save(carry)
+
+    def contradicted(self, error: CertificateError) -> Exception:
+        """In a run that was resumed the numbers of the file may be wrong, not those of the structure."""
+        if not self._resumed:
+            return error
+        return CheckpointError(
+            f"{self.checkpoint.path}: the run that resumed from this checkpoint contradicts its bounds; {_START_OVER}, "
+            f"and if that run ends like this, too: {error}"
+        )
 
     def _capture(self, carry: Carry) -> Callable[[], tuple[dict[str, Any], dict[str, Any]]]:
         """The run as it stands, as header and arrays of a file.
@@ -200,46 +261,64 @@ class FileCheckpointer(Checkpointer):
             header["state"] = _split(self.solver.state_dict(state), "state.", arrays)
             header["seconds"] = carry.clock.seconds.hex()
             rows = [
-                [*(getattr(one, name) for name in _FIELDS), *(getattr(one.certificate, name) for name in _BOUNDS)]
+                [*(getattr(one, name) for name in FIELDS), *(getattr(one.certificate, name) for name in BOUNDS)]
                 for one in history
             ]
-            arrays["history"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(_FIELDS) + len(_BOUNDS))
+            arrays["history"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(FIELDS) + len(BOUNDS))
             return header, arrays
 
         return stored
 
     def _restore(self, carry: Carry, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Load what :meth:`_capture` stored."""
-        run = carry.run
-        run.counters = Counters(**_joined(header["counters"], "", {}))
-        carry.state = self.solver.load_state_dict(run, _joined(header["state"], "state.", arrays))
-        best = weight_sized(run, arrays["best"]) if "best" in arrays else None
-        bounds = tuple(float.fromhex(bound) for bound in header["bounds"])
-        carry.best.restore(best, bounds, Responses(arrays.get("responses")))
-        run.random.bit_generator.state = header["random"]
-        names = [f"warm.{number}" for number in range(int(header["shards"]))]
-        run.warm = [np.array(arrays[name]) if name in arrays else None for name in names]
-        self._restore_callbacks(
-            [
-                (str(one["type"]), _joined(one["numbers"], f"callback.{number}.", arrays))
-                for number, one in enumerate(header["callbacks"])
-            ]
+        """Load what :meth:`_capture` stored; ValueError if it makes no sense. Nothing changes before all is checked."""
+        run, minimizes = carry.run, self.solver.minimizes
+        missing = [name for name in _ENTRIES if name not in header]
+        require(not missing, f"{' and '.join(missing)} is missing")
+        counters = restored.counters_of(header["counters"])
+        history = restored.history_of(arrays, counters, run.problem, minimizes)
+        best = vector(arrays, "best", run.problem.n_weights) if "best" in arrays else None
+        bounds = restored.bounds_of(header["bounds"], len(carry.best.bounds))
+        warm = restored.warm_of(run, header["shards"], arrays)
+        restored.check_bounds(run, best, bounds, history, warm, minimizes)
+        responses = restored.responses_of(arrays, history)
+        random = restored.random_of(run.random, header["random"])
+        watched = minimizes or bool(self.callbacks)
+        next_check = restored.next_check_of(header["next_check"], counters.iterations, history, watched)
+        seconds = restored.hexadecimal(header["seconds"], "seconds")
+        require(0.0 <= seconds < float("inf"), "seconds are negative or infinite")
+        require(isinstance(header["asked"], str), "the reason to stop is not a text")
+        state = self.solver.load_state_dict(
+            dataclasses.replace(run, counters=counters, random=random, warm=warm),
+            _joined(header["state"], "state.", arrays),
         )
-        carry.history = [_record(row, run.problem.relaxed) for row in arrays["history"].tolist()]
-        carry.schedule.next_check, carry.asked = int(header["next_check"]), str(header["asked"])
-        carry.clock.began -= float.fromhex(header["seconds"])
+        self._restore_callbacks(header["callbacks"], arrays, run.problem)
+        run.counters, run.random, run.warm = counters, random, warm
+        carry.state, carry.history = state, history
+        carry.best.restore(best, bounds, responses)
+        carry.schedule.next_check, carry.asked = next_check, header["asked"]
+        carry.clock.began -= seconds
 
-    def _restore_callbacks(self, states: Sequence[tuple[str, StateDict]]) -> None:
+    def _restore_callbacks(self, given: Any, arrays: dict[str, Any], problem: Problem) -> None:
         """Load the states into callbacks of the same types; CheckpointError if these are not the same."""
+        fits = isinstance(given, list) and all(
+            isinstance(one, dict) and isinstance(one.get("type"), str) for one in given
+        )
+        require(fits, "its callbacks are not a list of states")
         found = _stateful(self.callbacks)
-        names, saved = [type(one).__name__ for one in found], [name for name, _ in states]
+        names, saved = [type(one).__name__ for one in found], [one["type"] for one in given]
         if names != saved:
             raise CheckpointError(
                 f"the checkpoint was saved with the stateful callbacks {', '.join(saved) or 'none'}, this run has "
                 f"{', '.join(names) or 'none'}; give the same ones, or remove the checkpoint to start over"
             )
-        for callback, (_, state) in zip(found, states, strict=True):
-            callback.load_state_dict(state)
+        for number, (callback, one) in enumerate(zip(found, given, strict=True)):
+            callback.load_state_dict(_joined(one.get("numbers"), f"callback.{number}.", arrays))
+            if isinstance(callback, Validation) and callback.best_weights is not None:
+                vector(
+                    {"the best weights on dev data": callback.best_weights},
+                    "the best weights on dev data",
+                    problem.n_weights,
+                )
 
     def _save(self, carry: Carry) -> None:
         """Write the run unless that was done; a disk that fails gives a warning and does not end the run."""
@@ -247,7 +326,7 @@ class FileCheckpointer(Checkpointer):
             return
         header, arrays = (self._before_certificate or self._capture(carry))()
         try:
-            model_file.write(self.checkpoint.path, header, arrays)
+            model_file.write(self.checkpoint.path, header, arrays, self.checkpoint.previous if self._whole else None)
         except OSError as error:
             warnings.warn(
                 f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training continues, "
@@ -256,7 +335,7 @@ class FileCheckpointer(Checkpointer):
                 stacklevel=callers_level(),
             )
         else:
-            self._written = True
+            self._written = self._whole = True
         self._saved_at = time.perf_counter()
 
 
@@ -316,9 +395,8 @@ def _difference(saved: Any, now: dict[str, Any]) -> str:
     return ""
 
 
-_FIELDS = ("iteration", "seconds", "primal", "norm", "argmax", "projections", "limit", "tol")
-_BOUNDS = ("primal", "dual", "hinge", "radius", "restricted_dual")
-_INTEGERS = ("iteration", "projections", "limit")
+_ENTRIES = ("random", "counters", "bounds", "callbacks", "shards", "next_check", "asked", "state", "seconds")
+"""What the header says besides the identity of the run."""
 
 
 def _split(state: StateDict, prefix: str, arrays: dict[str, Any]) -> dict[str, int | str]:
@@ -334,18 +412,5 @@ def _split(state: StateDict, prefix: str, arrays: dict[str, Any]) -> dict[str, i
 
 def _joined(numbers: Any, prefix: str, arrays: dict[str, Any]) -> StateDict:
     """The inverse of :func:`_split`."""
-    state: StateDict = {
-        name: float.fromhex(value) if isinstance(value, str) else int(value) for name, value in numbers.items()
-    }
+    state = restored.numbers_of(numbers, "numbers of a state")
     return state | {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
-
-
-def _record(row: list[float], relaxed: bool) -> Record:
-    """The record of one row of the history."""
-    values: dict[str, Any] = dict(zip(_FIELDS, row[: len(_FIELDS)], strict=True))
-    values |= {name: int(values[name]) for name in _INTEGERS}
-    bounds: dict[str, Any] = dict(zip(_BOUNDS, row[len(_FIELDS) :], strict=True))
-    # None was stored as NaN.
-    absent = {name: None for name in ("radius", "restricted_dual") if np.isnan(bounds[name])}
-    certificate = Certificate(**(bounds | absent), relaxed=relaxed)
-    return Record(**values, certificate=certificate, weights=np.zeros(0))

@@ -6,23 +6,24 @@ import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin._vectors import norm
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
-from maxmargin.optimization.callbacks import Callback, Record
+from maxmargin.optimization.callbacks import Callback, Record, asks_to_stop, checked_callbacks
 from maxmargin.optimization.carry import Carry, Clock
-from maxmargin.optimization.certificate import BestBounds, certify
+from maxmargin.optimization.certificate import BestBounds, CertificateError, certify
 from maxmargin.optimization.checkpoint import Checkpoint, Checkpointer, FileCheckpointer
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.sparsify import sparsify
 from maxmargin.optimization.stopping import Status, Stop, StopRules
 from maxmargin.problem import InexactError, Problem
 
-_ROUNDING = 1e-12
 _SILENT = (Status.CONVERGED, Status.STOPPED, Status.FINISHED)
 _WHOLE = (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED)
 
@@ -57,6 +58,12 @@ def solve(
         A :class:`Solution`. Ctrl-C, time-out and numerical trouble return the best weights so far, with their
         certificate and a status that says what happened. A run that ends on its budget warns.
     """
+    _checks.instance("problem", problem, Problem, "a Problem")
+    _checks.instance("solver", solver, Solver, "a solver object such as mm.BlockFrankWolfe()")
+    for name, value, kind in (("stop", stop, Stop), ("start", start, Start), ("checkpoint", checkpoint, Checkpoint)):
+        if value is not None:
+            _checks.instance(name, value, kind, f"a {kind.__name__} or None")
+    callbacks = checked_callbacks(callbacks)
     if reason := solver.unsupported(problem):
         raise ValueError(f"{type(solver).__name__} cannot solve this problem: {reason}")
     saved = Checkpointer()
@@ -119,6 +126,8 @@ class _Loop:
             if carry.best.weights is None:
                 raise
             status = Status.INEXACT
+        except CertificateError as error:
+            raise self.checkpointer.contradicted(error) from None
         except Exception:  # raised by a callback
             with contextlib.suppress(KeyboardInterrupt):
                 self.checkpointer.finish(carry)
@@ -139,10 +148,6 @@ class _Loop:
             self._check(last=False)
         elif carry.schedule.due(carry.iteration) or not carry.certified:  # interrupted before or in a certificate
             self._check(last=self.rules.last(carry))
-        if self.watched and carry.history:
-            # Separable data bring the objective to 0, where only rounding of the first objective's size is left to
-            # close, or of the losses' constants, which are large where scores of other weights are among the costs.
-            carry.rounding = _ROUNDING * max(abs(carry.history[0].primal), abs(self.problem.constant))
 
     def _check(self, *, last: bool) -> None:
         """Take the certificate if it is due or the last one, and save the run if it is time."""
@@ -182,7 +187,7 @@ class _Loop:
             tol=self.rules.stop.tol,
         )
         carry.history.append(replace(record, weights=np.zeros(0)))  # weights would add up in memory
-        asking = [callback for callback in self.callbacks if callback(record)]
+        asking = [callback for callback in self.callbacks if asks_to_stop(callback, record)]
         return str(getattr(asking[0], "reason", "stopped by a callback")) if asking else ""
 
     def _solution(self, status: Status) -> Solution:
@@ -221,7 +226,9 @@ class _Loop:
 
 def generator(random_state: int | None) -> np.random.Generator:
     """The random numbers of a seed; ValueError if it is not one."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise ValueError(f"random_state must be None or an integer >= 0, got {random_state!r}") from None
+    seed: Any = random_state
+    random = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
+    if seed is not None and not whole and not isinstance(seed, random):
+        raise ValueError(f"random_state must be None or an integer >= 0, got {_checks.shown(seed)}")
+    return np.random.default_rng(int(seed) if whole else seed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.optimization.base import Run
-from maxmargin.optimization.certificate import Certificate
+from maxmargin.optimization.certificate import Certificate, primal_rounding
 from maxmargin.structures.base import FloatArray
 
 SHARE_OF_GAP = 0.01
@@ -31,10 +31,11 @@ def sparsify(run: Run, weights: FloatArray, certificate: Certificate, tol: float
         cut = weights.copy()
         cut[by_size[:zeros]] = 0.0
         hinge = run.hinge(cut)
-        primal = region.penalty(cut) + hinge
+        primal = region.penalty(cut) + hinge.value
         if primal <= most:
             fine = zeros
-            best = cut, Certificate(primal, certificate.dual, hinge, certificate.relaxed)
+            rounding = (primal_rounding(primal, hinge), certificate.dual_rounding)
+            best = cut, Certificate(primal, certificate.dual, hinge.value, certificate.relaxed, None, None, *rounding)
         else:
             coarse = zeros
     return best

@@ -44,11 +44,13 @@ class Stop:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        _checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice")
+        object.__setattr__(self, "tol", _checks.number("tol", self.tol, least=0, hint="1e-3 is a good choice"))
         if self.max_iter is not None:
-            _checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
+            limit = _checks.integer("max_iter", self.max_iter, least=1, hint="None takes the solver's own limit")
+            object.__setattr__(self, "max_iter", limit)
         if self.max_seconds is not None:
-            _checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
+            seconds = _checks.positive("max_seconds", self.max_seconds, infinite=True, hint="None sets no limit")
+            object.__setattr__(self, "max_seconds", seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ class StopRules:
     def status(self, carry: Carry) -> Status | None:
         """How the run ends here, or None if it continues."""
         best = carry.best.certificate
-        if best.relative_gap <= self.stop.tol or best.gap <= carry.rounding:
+        if best.relative_gap <= self.stop.tol or best.gap <= best.rounding:
             return Status.CONVERGED
         if carry.asked:
             return Status.STOPPED
@@ -98,8 +100,9 @@ class StopRules:
         times = f"{carry.iteration} iteration{'' if carry.iteration == 1 else 's'}"
         done = f"after {times} and {carry.clock.seconds:.1f} s: {certificate}, aim {self.stop.tol:g}"
         kept = "the best weights so far are kept"
+        exact = ", as far as rounding errors allow" if certificate.relative_gap > self.stop.tol else ""
         return {
-            Status.CONVERGED: f"converged {done}",
+            Status.CONVERGED: f"converged{exact} {done}",
             Status.BUDGET: f"stopped at the budget before the gap closed, {done}; {remedy}",
             Status.STOPPED: f"{carry.asked} {done}",
             Status.FINISHED: f"finished {done}; this method does not minimize the objective",

@@ -110,7 +110,7 @@ def regularization_path(
     if radii is None and Cs is None and iterations == 0:
         raise ValueError("with iterations=0 there is nothing to do: give radii or Cs")
     if error is not None and not callable(error):
-        raise ValueError(f"error must be a function of gold outputs and predictions, got {error!r}")
+        raise ValueError(f"error must be a function of gold outputs and predictions, got {_checks.shown(error)}")
     _checks.positive("ball", ball, infinite=True)
     parameter = "radius" if Cs is None else "C"
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
@@ -223,7 +223,7 @@ class _Course:
         if solver is None:
             solver = DualExtragradient.plain(geometry="auto", store_duals=fits_in_memory(self.problem))
         elif not isinstance(solver, DualExtragradient):
-            raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {solver!r}")
+            raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {_checks.shown(solver)}")
         problem = self.unregularized(ball)
         recorder = _Recorder(self, problem, iterations)
         solution = solve(
@@ -308,7 +308,7 @@ def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
     except ValueError:  # rows of unequal lengths
         found = np.zeros((0, 0))
     if found.ndim != 1 or found.dtype.kind not in "fiu":
-        raise ValueError(f"{name} must be a list of positive numbers, got {values!r}")
+        raise ValueError(f"{name} must be a list of positive numbers, got {_checks.shown(values)}")
     if found.size == 0:
         raise ValueError(f"{name} is empty: give at least one positive number, or None to have them chosen")
     wrong = found[~(np.isfinite(found) & (found > 0))]
@@ -357,7 +357,7 @@ def _judge(encoder: Encoder, batch: Batch, y: Sequence[Any], error: Error | None
             return 1.0 - model.agreement(batch, y)
         found = error(y, model.outputs(batch))
         if not isinstance(found, (Real, np.number)) or not np.isfinite(float(found)):
-            raise ValueError(f"error must return a finite number, got {found!r}")
+            raise ValueError(f"error must return a finite number, got {_checks.shown(found)}")
         return float(found)
 
     return judge

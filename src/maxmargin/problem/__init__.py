@@ -2,14 +2,16 @@
 
 from maxmargin.problem.good import CandidateSets, GoodOutputs
 from maxmargin.problem.good_paths import PathSets
-from maxmargin.problem.hinges import RESCALINGS, SLACKS, InexactError, MostViolated
+from maxmargin.problem.hinges import RESCALINGS, ROUNDING, SLACKS, Hinge, InexactError, MostViolated
 from maxmargin.problem.problem import Problem
 
 __all__ = [
     "RESCALINGS",
+    "ROUNDING",
     "SLACKS",
     "CandidateSets",
     "GoodOutputs",
+    "Hinge",
     "InexactError",
     "MostViolated",
     "PathSets",

@@ -15,7 +15,7 @@ The sum ``H(w) = sum_i s_i h_i`` is linear in them (``slack="linear"``) or ``sum
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,20 @@ if TYPE_CHECKING:
 RESCALINGS = ("margin", "slack", "none")
 SLACKS = ("linear", "quadratic")
 
+ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
+"""Rounding errors of a sum as a share of the sum of its terms' sizes: those of some thousand terms, which add up like
+their root, with some room."""
+
 
 class InexactError(ArithmeticError):
     """An argmax was not exact, so that no certificate would hold."""
+
+
+class Hinge(NamedTuple):
+    """``H(w)``, and how large its rounding error may be."""
+
+    value: float
+    rounding: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +55,8 @@ class MostViolated:
         value: ``s_i h_i(w)``, shape ``(n_examples,)``; NaN where scores are not finite.
         factor: ``s_i m_i``, shape ``(n_examples,)``.
         loss: ``s_i l_i``, shape ``(n_examples,)``.
+        size: how large the terms are whose difference the value is, shape ``(n_examples,)``: its rounding errors are
+            relative to them.
         warm: where the next call may start from.
     """
 
@@ -51,6 +64,7 @@ class MostViolated:
     value: FloatArray
     factor: FloatArray
     loss: FloatArray
+    size: FloatArray
     warm: Any = None
 
 
@@ -67,7 +81,8 @@ def _margin(problem: Problem, scores: FloatArray, warm: Any, first: int) -> Most
     # The gold output's loss is zero: its augmented score is its score less the loss's constant.
     # It is one of the outputs, so that only rounding can make the difference negative.
     value = np.maximum(points.value - problem.gold_point.dot(scores), 0.0)
-    return MostViolated(points.z, value, problem.scale, problem.losses(points.z), points.warm)
+    size = np.abs(points.value) + problem.gold_point.dot_size(scores)
+    return MostViolated(points.z, value, problem.scale, problem.losses(points.z), size, points.warm)
 
 
 def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
@@ -78,7 +93,9 @@ def _slack(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostV
     counts = ~(points.value <= 0.0)
     z = _or_gold(problem, points.z, counts)
     loss = np.where(counts, np.maximum(problem.losses(z), 0.0), 0.0)
-    return MostViolated(z, np.where(counts, points.value, 0.0), loss, loss, points.warm)
+    # The score of the output found is its value over its loss, less the margin: as large as those two.
+    size = np.where(counts, np.abs(points.value), 0.0) + loss * (1.0 + 2.0 * problem.gold_point.dot_size(scores))
+    return MostViolated(z, np.where(counts, points.value, 0.0), loss, loss, size, points.warm)
 
 
 def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostViolated:
@@ -97,7 +114,8 @@ def _none(problem: Problem, scores: FloatArray, warm: Any, first: int) -> MostVi
     z = _or_gold(problem, z, counts)
     factor = np.where(counts, problem.scale, 0.0)
     # Where no output is wrong the violation is -inf, which a weight of 0 would turn into NaN.
-    return MostViolated(z, factor * np.where(counts, violation, 0.0), factor, factor)
+    size = factor * np.where(counts, 1.0 + np.abs(value) + problem.gold_point.dot_size(scores), 0.0)
+    return MostViolated(z, factor * np.where(counts, violation, 0.0), factor, factor, size)
 
 
 def _or_gold(problem: Problem, z: FloatArray, counts: Any) -> FloatArray:
@@ -111,15 +129,17 @@ def _pairs(problem: Problem, good: GoodOutputs, scores: FloatArray, first: int) 
     """Several good outputs: the most violated pair of a bad and a good one, as the point ``gold + bad - good``."""
     structure, zero = problem.structure, np.zeros(problem.structure.n_examples)
     if not np.isfinite(scores).all():
-        return MostViolated(problem.gold, np.full(structure.n_examples, np.nan), zero, zero)
-    pairs, violation = good.most_violated(
-        structure, problem.pair_scores(scores), zero if problem.rescaling == "margin" else problem.scale, first
-    )
+        return MostViolated(problem.gold, np.full(structure.n_examples, np.nan), zero, zero, zero)
+    margin = zero if problem.rescaling == "margin" else problem.scale
+    scores = problem.pair_scores(scores)
+    pairs, violation = good.most_violated(structure, scores, margin, first)
     counts = violation > 0.0
     z = problem.gold + np.where(structure.to_parts(counts.astype(np.float64)) > 0.0, pairs, 0.0)
     factor = np.where(counts, problem.scale, 0.0)
     loss = problem.losses(z) if problem.rescaling == "margin" else factor
-    return MostViolated(z, np.where(counts, violation, 0.0), factor, loss)
+    # The gold output is a good one; where no output is bad the violation is -inf.
+    size = np.where(counts, margin + violation + 2.0 * problem.gold_point.dot_size(scores), 0.0)
+    return MostViolated(z, np.where(counts, violation, 0.0), factor, loss, size)
 
 
 def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[MostViolated]:
@@ -140,7 +160,8 @@ def ranked(problem: Problem, weights: FloatArray, k: int, first: int) -> list[Mo
         factor = np.where(counts, problem.scale, 0.0)
         loss = problem.losses(z) if margin else factor
         apart = np.where(counts, points.value - at_gold, 0.0)  # with the loss, margin rescaled
-        found.append(MostViolated(z, apart if margin else factor * (1.0 + apart), factor, loss))
+        size = np.where(counts, np.abs(points.value) + problem.gold_point.dot_size(scores), 0.0)
+        found.append(MostViolated(z, apart if margin else factor * (1.0 + apart), factor, loss, size))
     return found
 
 

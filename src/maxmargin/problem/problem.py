@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _kernels, _threads
+from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._digest import digest
 from maxmargin._sparse import sp
 from maxmargin._vectors import dot
@@ -26,9 +26,9 @@ from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.problem import hinges
 from maxmargin.problem.good import GoodOutputs
-from maxmargin.problem.hinges import RESCALINGS, SLACKS, MostViolated
+from maxmargin.problem.hinges import RESCALINGS, ROUNDING, SLACKS, Hinge, MostViolated
 from maxmargin.regions import Region
-from maxmargin.structures._arrays import as_bytes, example_numbers, ranges
+from maxmargin.structures._arrays import array_of, as_bytes, example_numbers, ranges, vector
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -96,22 +96,33 @@ class Problem:
         """
         _checks.one_of("rescaling", rescaling, RESCALINGS)
         _checks.one_of("slack", slack, SLACKS)
+        _checks.instance("structure", structure, Structure, "a Structure")
+        _checks.instance("features", features, Features, "feature maps of maxmargin.features")
+        _checks.instance("region", region, Region, "a region of maxmargin.regions")
+        if good is not None:
+            _checks.instance("good", good, GoodOutputs, "good outputs of maxmargin.problem, or None")
+        _memory.require(8.0 * features.n_weights, f"{features.n_weights} weights", "give fewer features or labels")
         if features.n_parts != structure.n_parts:
             raise ValueError(f"features have {features.n_parts} parts, the structure has {structure.n_parts}")
         if reason := region.unsupported(features.n_weights):
             raise ValueError(reason)
         if example_weight is not None:
-            example_weight = np.asarray(example_weight, dtype=np.float64)
-            if example_weight.shape != (structure.n_examples,) or not (example_weight >= 0).all():
-                raise ValueError(f"example_weight must be {structure.n_examples} numbers >= 0, one per example")
+            example_weight = vector(example_weight, structure.n_examples, "example_weight")
+            if not (np.isfinite(example_weight) & (example_weight >= 0)).all():
+                raise ValueError(f"example_weight must be {structure.n_examples} finite numbers >= 0, one per example")
             if np.all(example_weight == 1.0):
                 example_weight = None
+        if loss_weight is not None:
+            loss_weight = vector(loss_weight, structure.starts[1], "loss_weight")
+            if not (np.isfinite(loss_weight) & (loss_weight >= 0)).all():
+                raise ValueError("loss_weight must be finite numbers >= 0, one per part of a variable")
         if not isinstance(gold, SparsePoint):
-            if gold.shape != (structure.n_parts,):
-                raise ValueError(f"gold must be a packed vector of shape ({structure.n_parts},), got {gold.shape}")
-            gold = SparsePoint.feasible(structure, gold)
+            gold = SparsePoint.feasible(structure, vector(gold, structure.n_parts, "gold, a packed vector,"))
+        elif gold.shape != (structure.n_parts,):
+            raise ValueError(f"gold has {gold.shape[0]} parts, the structure has {structure.n_parts}")
         if not isinstance(loss, Loss):
-            loss = np.asarray(loss, dtype=np.float64)
+            wanted = "a loss of maxmargin.losses, or a packed vector of costs"
+            loss = np.asarray(array_of(loss, "loss", "fiub", wanted), dtype=np.float64)
             if loss.shape not in ((structure.starts[1],), (structure.n_parts,)):
                 raise ValueError(
                     f"costs must be a packed vector of shape ({structure.starts[1]},), one per part of a variable, or "
@@ -342,9 +353,25 @@ class Problem:
         """``H(w)`` of a batch from the values of :class:`MostViolated`: their sum, or that of half their squares."""
         return float(value.sum()) if self.slack == "linear" else 0.5 * float((self.slack_slope(value) * value).sum())
 
+    def rounding(self, violated: MostViolated) -> float:
+        """How large the rounding error of :meth:`total` may be."""
+        error = ROUNDING * violated.size
+        if self.slack == "linear":
+            return float(error.sum())
+        return float((self.slack_slope(violated.value + error) * error).sum())
+
+    def evaluate(self, weights: FloatArray) -> Hinge:
+        """``H(w)`` and its rounding error: one argmax pass."""
+        value = rounding = 0.0
+        for shard in self.shards():
+            violated = shard.most_violated(weights)
+            value += shard.total(violated.value)
+            rounding += shard.rounding(violated)
+        return Hinge(value, rounding)
+
     def hinge(self, weights: FloatArray) -> float:
         """``H(w)``: one argmax pass."""
-        return sum(shard.total(shard.most_violated(weights).value) for shard in self.shards())
+        return self.evaluate(weights).value
 
     def objective(self, weights: FloatArray) -> float:
         """``penalty(w) + H(w)``."""
@@ -441,7 +468,14 @@ def _costs(
     """
     n = structure.starts[1]
     if isinstance(loss, Loss):
-        costs, offset = (np.asarray(values, dtype=np.float64) for values in loss.costs(structure, gold.dense()))
+        name = f"{type(loss).__name__}.costs"
+        found = loss.costs(structure, gold.dense())
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise ValueError(f"{name} must return two vectors, costs and offsets, got {_checks.shown(found)}")
+        costs, offset = (
+            np.asarray(array_of(values, f"what {name} returns", "fiub", "two vectors of numbers"), dtype=np.float64)
+            for values in found
+        )
         if costs.shape != offset.shape or costs.shape not in ((structure.n_parts,), (n,)):
             raise ValueError(
                 f"{type(loss).__name__}.costs must return two vectors of shape ({structure.n_parts},), one entry per "

@@ -10,6 +10,7 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.path import RegularizationPath
 from maxmargin.solvers import Solution
+from maxmargin.structures._arrays import integers
 from maxmargin.structures.base import IntArray
 
 EXACT, ITERATES = "#D55E00", "#0072B2"
@@ -56,6 +57,13 @@ def plot_convergence(solutions: Mapping[str, Solution], *, axes: Any = None, aga
     return axes.figure
 
 
+def _text(name: str, value: Any) -> str:
+    """A line of text for a picture."""
+    if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
+        raise ValueError(f"{name} must be a line of text of at most 1000 characters, got {_checks.shown(value)}")
+    return value
+
+
 def _spread(axes: Any) -> None:
     """A logarithmic vertical axis where the largest number is far above the smallest."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
@@ -91,6 +99,7 @@ def plot_path(
         raise ValueError(f"path must be what mm.regularization_path returns, got a {type(path).__name__}")
     _checks.one_of("against", against, ("norm", "l1_norm"))
     _checks.one_of("scale", scale, ("linear", "log"))
+    text, error = _text("title", title), _text("error", error)
     figure, panels = _figure(9.0, 7.0, 2, 2)
     (loss, growth), (dev, test) = panels
     length = "norm of the weights" if against == "norm" else "sum of the absolute weights"
@@ -141,8 +150,8 @@ def plot_path(
     handles, labels = loss.get_legend_handles_labels()
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    if title:
-        figure.suptitle(title)
+    if text:
+        figure.suptitle(text)
     return figure
 
 
@@ -157,8 +166,10 @@ def plot_confusion(counts: IntArray, labels: Sequence[str], *, title: str = "") 
     Returns:
         The matplotlib figure (``figure.savefig("confusions.png")``).
     """
-    k = len(labels)
-    if not k or counts.shape != (k, k):
+    text = _text("title", title)
+    labels = [_text("labels", label) for label in _checks.listed("labels", labels, "a list of names")]
+    k, counts = len(labels), integers(counts, "counts")
+    if not k or counts.shape != (k, k) or (counts < 0).any():
         raise ValueError(f"counts must have a row and a column for each of the {k} labels, got shape {counts.shape}")
     side = 2.2 + 0.42 * max(k, 4)
     figure, axes = _figure(side, side)
@@ -177,8 +188,8 @@ def plot_confusion(counts: IntArray, labels: Sequence[str], *, title: str = "") 
     axes.grid(True, which="minor", color="white", linewidth=0.8)
     axes.tick_params(which="both", length=0)
     axes.spines[:].set_visible(False)
-    if title:
-        axes.set_title(title, fontsize=10, parse_math=False)
+    if text:
+        axes.set_title(text, fontsize=10, parse_math=False)
     return figure
 
 

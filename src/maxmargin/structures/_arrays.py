@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks, _memory
 from maxmargin._sparse import sp
 
 FloatArray = npt.NDArray[np.float64]
@@ -71,46 +72,127 @@ def as_bytes(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return small if (small == value).all() else value
 
 
+def array_of(values: Any, what: str, kinds: str, wanted: str) -> npt.NDArray[Any]:
+    """``values`` as an array whose dtype is of the given kinds, or an empty one; ValueError if they are not.
+
+    Refuses, before they are read, values that would not fit into memory: arrays that are views of one number, and
+    sequences that only claim a length.
+    """
+    remedy = "give the values themselves, or fewer of them"
+    if type(values) is np.ndarray:
+        found = values
+    else:
+        got = type(values).__name__
+        try:
+            masked = np.ma.is_masked(values)
+            count = 0 if masked or not hasattr(values, "__len__") else len(values)
+        except Exception:  # the caller's code
+            masked, count = True, 0
+        _memory.require(8.0 * count, what, remedy)
+        try:
+            if masked:
+                raise TypeError
+            found = np.asarray(values)
+        except Exception:  # the caller's code, or NumPy's many ways to say that these are no numbers
+            odd = "with masked entries" if isinstance(values, np.ma.MaskedArray) else "of unequal or odd entries"
+            raise ValueError(f"{what} must be {wanted}, got {got} {odd}") from None
+    if found.dtype.kind not in kinds and (found.size or not found.ndim):
+        raise ValueError(f"{what} must be {wanted}, got shape {found.shape} of {_checks.shown(found.dtype)}")
+    if not found.flags.c_contiguous:  # a view may be larger than what it is a view of
+        _memory.require(float(found.size) * max(8, found.itemsize), what, remedy)
+    return found
+
+
 def example_numbers(indices: npt.ArrayLike, n_examples: int) -> IntArray:
-    """Example numbers as an int64 vector; IndexError if one is out of range, negative ones included."""
-    chosen = np.asarray(indices)
-    if chosen.ndim != 1 or (chosen.size and not np.issubdtype(chosen.dtype, np.integer)):
-        raise ValueError("indices must be a one-dimensional array of integers")
+    """Example numbers as an int64 vector; ValueError if one is out of range, negative ones included."""
+    chosen = array_of(indices, "indices", "iu", "a one-dimensional array of integers")
+    if chosen.ndim != 1:
+        raise ValueError(f"indices must be a one-dimensional array of integers, got shape {chosen.shape}")
     if chosen.size and (chosen.min() < 0 or chosen.max() >= n_examples):
-        raise IndexError(f"indices must lie in 0..{n_examples - 1}, and no negative index counts from the end")
+        raise ValueError(f"indices must lie in 0..{n_examples - 1}, and no negative index counts from the end")
     return chosen.astype(np.int64)
 
 
-def integers(values: npt.ArrayLike, what: str) -> IntArray:
+def integers(values: Any, what: str) -> IntArray:
     """``values`` as a contiguous int64 array of any shape; ValueError if they are not integers."""
-    array = np.asarray(values)
-    if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{what} must be integers, got {array.dtype}")
+    array = array_of(values, what, "iu", "integers")
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{what} must be integers below 2^63, got {array.max()}")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
+
+
+def pairs_of(values: Any, what: str) -> IntArray:
+    """``values`` as an int64 array of two columns; anything empty stands for no rows."""
+    array = integers(values, what)
+    if array.size and (array.ndim != 2 or array.shape[1] != 2):
+        raise ValueError(f"{what} must have two columns, shape (number, 2), got {array.shape}")
+    return array.reshape(-1, 2)
+
+
+def one_per_example(outputs: Any, n_examples: int, what: str) -> Sequence[Any]:
+    """The outputs of a batch as a sequence; ValueError unless there is one for each example."""
+    if type(outputs) is not list and not isinstance(outputs, (Ragged, tuple)):
+        outputs = _checks.listed(what, outputs, "a list with one entry per example")
+    if len(outputs) != n_examples:
+        raise ValueError(f"{len(outputs)} {what} for {n_examples} examples; give one per example")
+    return outputs  # type: ignore[no-any-return]
+
+
+def counts_of(values: Any, what: str, *, least: int = 0) -> IntArray:
+    """Numbers of items of examples as an int64 vector; ValueError naming the first below ``least``.
+
+    Whatever the items are, there is a number for each of them: all of these must fit into memory.
+    """
+    counts = integers(values, what)
+    if counts.ndim != 1:
+        raise ValueError(f"{what} must have one dimension, one number per example, got shape {counts.shape}")
+    if counts.size and counts.min() < least:
+        example = int(np.argmax(counts < least))
+        raise ValueError(f"example {example}: {what} must be at least {least}, got {counts[example]}")
+    if counts.size:
+        _memory.require(8.0 * counts.sum(dtype=np.float64), f"a number for each of the {what}", "give smaller numbers")
+    return counts
 
 
 def lengths_of(lengths: npt.ArrayLike) -> IntArray:
     """Numbers of positions of sequences as an int64 vector; ValueError unless they are integers >= 0."""
-    sizes = np.asarray(lengths)
-    if sizes.ndim != 1 or (sizes.size and (sizes.dtype.kind not in "iu" or sizes.min() < 0)):
-        raise ValueError("lengths must be a one-dimensional array of non-negative integers")
-    return sizes.astype(np.int64)
+    return counts_of(lengths, "lengths")
+
+
+def offsets_in_memory(counts: IntArray, each: int, what: str) -> IntArray:
+    """Where the parts of each example begin if it has ``counts`` items of ``each`` parts.
+
+    ValueError naming the largest example if its parts would not fit into memory, in which no shard could hold it.
+    """
+    if counts.size:
+        most = int(counts.argmax())
+        _memory.require(
+            8.0 * int(counts[most]) * each, f"example {most}: its {what}", "split the example, or give fewer labels"
+        )
+        if float(counts.sum(dtype=np.float64)) * each >= 1 << 62:
+            raise ValueError(f"the {what} of all examples are more than 2^62; give fewer examples at a time")
+    return offsets_of(counts * each)
 
 
 def started(warm: Any, shape: tuple[int, ...]) -> FloatArray:
     """A copy of the multipliers of an earlier call, or zeros; ValueError if ``warm`` has another shape."""
-    start = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
+    if warm is None:
+        return np.zeros(shape)
+    start = array_of(warm, "warm", "fiub", f"the warm of a call on the same graphs, shape {shape}")
     if start.shape != shape:
         raise ValueError(f"warm has shape {start.shape}; give the warm of a call on the same graphs, {shape}")
-    return start
+    return np.array(start, dtype=np.float64, order="C")
 
 
 def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:
     """``values`` as a contiguous float64 vector of the given length; copied only where it is not one yet."""
-    checked = np.ascontiguousarray(values, dtype=np.float64)
-    if checked.shape != (length,):
-        raise ValueError(f"{what} must have shape ({length},), got {checked.shape}")
-    return checked
+    given = values if type(values) is np.ndarray else array_of(values, what, "fiub", f"{length} numbers")
+    if given.shape != (length,):
+        raise ValueError(f"{what} must have shape ({length},), got {given.shape}")
+    if given.dtype.kind not in "fiub":
+        raise ValueError(f"{what} must be {length} numbers, got {_checks.shown(given.dtype)}")
+    with np.errstate(over="ignore"):  # long doubles that become infinite are refused as such
+        return np.ascontiguousarray(given, dtype=np.float64)
 
 
 def assembled(pieces: Sequence[tuple[IntArray, IntArray, FloatArray | float]], shape: tuple[int, int]) -> sp.csr_array:

@@ -9,28 +9,27 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _kernels
-from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, integers, offsets_of
+from maxmargin.structures._arrays import FloatArray, IntArray, Ragged, array_of, counts_of, integers, offsets_of, one_per_example, pairs_of
 
 
-def joined_labels(labels: Sequence[Any], counts: IntArray, count_error: str, node: str = "node") -> IntArray:
+def joined_labels(labels: Sequence[Any], counts: IntArray, what: str = "labelings", node: str = "node") -> IntArray:
     """One vector of all examples' integer labels; ValueError unless example ``i`` has ``counts[i]`` of them.
 
-    ``count_error``: the message if there are more or fewer labelings than examples; ``node``: the item with a label.
+    ``what``: the word for an example's labels; ``node``: the item with a label.
     """
-    if len(labels) != len(counts):
-        raise ValueError(count_error)
+    labels = one_per_example(labels, len(counts), what)
     if isinstance(labels, Ragged) and labels.flat.dtype == np.int64 and np.array_equal(np.diff(labels.offsets), counts):
         return labels.flat
-    arrays = [np.asarray(label) for label in labels]
-    for example, (array, expected) in enumerate(zip(arrays, counts.tolist(), strict=True)):
+    arrays = []
+    for example, (label, expected) in enumerate(zip(labels, counts.tolist(), strict=True)):
+        array = array_of(label, f"example {example}: labels", "iu", "integers, labels numbered from 0")
         if array.shape != (expected,):
             raise ValueError(
                 f"example {example} has {expected} {node}s but its labels have shape {array.shape}; "
                 f"give one label per {node}"
             )
-        if array.size and array.dtype.kind not in "iu":
-            raise ValueError(f"example {example}: labels must be integers, got {array.dtype}; number the labels from 0")
-    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays]).astype(np.int64)
+        arrays.append(integers(array, f"example {example}: labels"))
+    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
 
 
 def check_range(flat: IntArray, n_labels: int, counts: IntArray, name: str) -> None:
@@ -55,19 +54,12 @@ def edge_lists(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Numbers of nodes, edges ``(n_edges, 2)`` and offsets of edges as int64 arrays that fit together."""
     counts, offsets, pairs = (
-        integers(n_nodes, "n_nodes"),
+        counts_of(n_nodes, "n_nodes"),
         integers(edge_offsets, "edge_offsets"),
-        integers(edges, "edges"),
+        pairs_of(edges, "edges"),
     )
-    if counts.ndim != 1 or offsets.ndim != 1:
-        raise ValueError("n_nodes and edge_offsets must have one dimension")
-    if pairs.size == 0:
-        pairs = pairs.reshape(0, 2)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise ValueError(f"edges must have two columns, shape (number, 2), got {pairs.shape}")
-    if counts.size and counts.min() < 0:
-        example = int(np.argmax(counts < 0))
-        raise ValueError(f"example {example} has {counts[example]} nodes; give a number >= 0")
+    if offsets.ndim != 1:
+        raise ValueError(f"edge_offsets must have one dimension, got shape {offsets.shape}")
     if len(offsets) != len(counts) + 1:
         raise ValueError(
             f"edge_offsets has {len(offsets)} entries for {len(counts)} examples; give one more than examples"

@@ -9,6 +9,7 @@ batch in one call, with as many threads as :func:`maxmargin.threads` allows, and
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _memory, _threads
 from maxmargin._digest import attributes
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import FloatArray as FloatArray
@@ -226,6 +227,7 @@ class Structure(ABC):
     @cached_property
     def part_bound(self) -> FloatArray:
         """The largest value each part takes over the polytope, shape ``(n_parts,)``: 1 unless parts are counts."""
+        self._require_memory()
         return np.ones(self.n_parts)
 
     @cached_property
@@ -260,9 +262,15 @@ class Structure(ABC):
             [start + ranges(block.offsets[chosen], block.offsets[chosen + 1]) for block, start in blocks]
         )
 
+    def _require_memory(self, vectors: int = 1) -> None:
+        """ValueError if there is no memory for so many packed vectors."""
+        what = f"{vectors} outputs per example (k)" if vectors > 1 else "a packed vector of this batch"
+        _memory.require(8.0 * vectors * self.n_parts, what, "give fewer examples at a time, fewer labels or a smaller k")
+
     def _buffers(self, *ranks: int) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int8]]:
         """Arrays for a kernel to fill: ``z`` of zeros, ``value`` and ``status``, with an axis of ranks if given."""
         shape = (*ranks, self.n_examples)
+        self._require_memory(math.prod(ranks))
         return np.zeros((*ranks, self.n_parts)), np.empty(shape), np.empty(shape, dtype=np.int8)
 
     def _from_kernel(self, kernel: Callable[..., None], *arguments: Any) -> Points:
@@ -329,6 +337,7 @@ class Structure(ABC):
         """
         from maxmargin.structures.fallbacks import generic
 
+        _checks.integer("ranks", ranks, least=1)
         return generic.oracle(self)
 
     def slack_argmax(
@@ -365,7 +374,7 @@ class Structure(ABC):
         point of potentials ``theta`` ends at the point of potentials ``theta + s``. Potentials of ``-inf`` forbid;
         where all outputs are forbidden the status is ABSENT and the value ``-inf``.
         """
-        raise NotImplementedError(f"{self.called} has no marginals: {self.marginals_unsupported}")
+        raise ValueError(f"{self.called} has no marginals: {self.marginals_unsupported}")
 
     def log_outputs(self) -> FloatArray:
         """The natural logarithm of the number of outputs of each example, shape ``(n_examples,)``.
@@ -374,6 +383,7 @@ class Structure(ABC):
         """
         if self.marginals_unsupported:
             raise ValueError(f"the number of outputs of {self.called} is not known; give it where it is asked for")
+        self._require_memory(2)
         return self.marginals(np.zeros(self.n_parts)).value
 
     def polytope(self) -> Polytope | None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, vector
+from maxmargin.structures._arrays import array_of, counts_of, example_numbers, offsets_of, one_per_example, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
 
@@ -36,9 +36,7 @@ class Candidates(Structure):
     slack_relaxed = False
 
     def __init__(self, sizes: npt.ArrayLike) -> None:
-        counts = integers(sizes, "sizes")
-        if counts.ndim != 1:
-            raise ValueError(f"sizes must have one dimension, one number per example, got shape {counts.shape}")
+        counts = counts_of(sizes, "sizes", least=-1)
         if (counts < 1).any():
             bad = int(np.flatnonzero(counts < 1)[0])
             raise ValueError(f"example {bad}: a list of {int(counts[bad])} candidates; give at least one, or remove it")
@@ -60,12 +58,11 @@ class Candidates(Structure):
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed 0/1 vector of the chosen candidates, counted from 0 in each list."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"{len(labels)} choices for {self.n_examples} examples; give one per example")
+        labels = one_per_example(labels, self.n_examples, "choices")
         for example, label in enumerate(labels):
-            found = np.asarray(label)
-            if found.ndim or found.dtype.kind not in "iu":
-                raise ValueError(f"example {example}: the choice must be one whole number, got {label!r}")
+            found = array_of(label, f"example {example}: the choice", "iu", "one whole number")
+            if found.ndim:
+                raise ValueError(f"example {example}: the choice must be one whole number, got shape {found.shape}")
             if not 0 <= found < self.sizes[example]:
                 raise ValueError(
                     f"example {example}: choice {int(found)} is out of range for {int(self.sizes[example])} "
@@ -180,7 +177,7 @@ class Candidates(Structure):
 
     def oracle(self, ranks: int = 1) -> Any:
         """Compiled, the ``ranks`` best and slack rescaling too."""
-        return _kernels.CandidatesOracle(self.blocks[0].offsets, ranks)
+        return _kernels.CandidatesOracle(self.blocks[0].offsets, _checks.integer("ranks", ranks, least=1))
 
     def polytope(self) -> Polytope:
         """``q = z``, one equation per list."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks
 from maxmargin.structures._arrays import IntArray, integers, offsets_of, ranges
 
 
@@ -39,8 +40,7 @@ class Cliques:
     @classmethod
     def of(cls, given: Sequence[Any], node_offsets: IntArray, **more: Any) -> Self:
         """From a list per example of sequences of node numbers; ValueError naming the example of an invalid clique."""
-        if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__len__"):
-            raise ValueError("cliques must be a list with, for each example, a list of tuples of node numbers")
+        given = _checks.listed("cliques", given, "a list with, for each example, a list of tuples of node numbers")
         if len(given) != len(node_offsets) - 1:
             raise ValueError(
                 f"cliques has {len(given)} entries for {len(node_offsets) - 1} examples; give one for each"
@@ -116,20 +116,13 @@ class Cliques:
 
 def read_cliques(own: Any, example: int) -> list[IntArray]:
     """The cliques of one example as int64 vectors."""
-    message = f"example {example}: its cliques must be a list of tuples of node numbers"
     if own is None:
         return []
-    if isinstance(own, (str, bytes, dict)) or not hasattr(own, "__len__"):
-        raise ValueError(f"{message}, got {own!r}")
+    what, wanted = f"example {example}: its cliques", "a list of tuples of node numbers"
     found = []
-    for clique in own:
-        if isinstance(clique, (str, bytes, dict, set)) or not hasattr(clique, "__len__"):
-            raise ValueError(f"{message}, but one is {clique!r}")
-        try:
-            array = np.asarray(clique)
-        except ValueError:
-            raise ValueError(f"{message}, but one is {clique!r}") from None
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise ValueError(f"{message}, but one is {clique!r}")
-        found.append(integers(array, "cliques"))
+    for clique in _checks.listed(what, own, wanted):
+        array = integers(clique, f"{what} must be {wanted}: node numbers")
+        if array.ndim != 1:
+            raise ValueError(f"{what} must be {wanted}, but one is {_checks.shown(clique)}")
+        found.append(array)
     return found

@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, offsets_of, ranges, started, vector
+from maxmargin.structures._arrays import array_of, example_numbers, offsets_of, one_per_example, ranges, started, vector
 from maxmargin.structures._labeled import check_edges, edge_lists
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 from maxmargin.structures.sparse import SparsePoint
@@ -85,21 +85,19 @@ class Cut(Structure):
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """Batch vertex of 0/1 arrays, one per example: the labels on nodes, ``|z_j - z_k|`` on edges."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"{len(labels)} labelings for {self.n_examples} examples; give one array per example")
-        arrays = [np.asarray(label) for label in labels]
-        for example, (array, expected) in enumerate(zip(arrays, self.n_nodes, strict=True)):
+        wanted, arrays = "0 or 1 for each node", []
+        for example, label in enumerate(one_per_example(labels, self.n_examples, "labelings")):
+            array, expected = array_of(label, f"example {example}: labels", "fiub", wanted), self.n_nodes[example]
             if array.shape != (expected,):
                 raise ValueError(
                     f"the labels of example {example} have shape {array.shape}; give one 0 or 1 for each of its "
                     f"{expected} nodes"
                 )
-            if array.size and not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
-                raise ValueError(f"the labels of example {example} are not numbers; give 0 or 1 for each node")
             wrong = (array != 0) & (array != 1)
             if wrong.any():
                 node = int(np.argmax(wrong))
                 raise ValueError(f"example {example}, node {node} has the label {array[node]}; give 0 or 1")
+            arrays.append(array)
         return SparsePoint.of(self, self._vertex(np.concatenate([np.zeros(0), *arrays]).astype(np.float64)))
 
     def _vertex(self, nodes: FloatArray) -> FloatArray:
@@ -143,7 +141,7 @@ class Cut(Structure):
 
     def oracle(self, ranks: int = 1) -> Any:
         """The minimum cut of one example at a time."""
-        if ranks > 1:
+        if _checks.integer("ranks", ranks, least=1) > 1:
             return super().oracle(ranks)
         return _kernels.CutOracle(self._batch, _AUGMENTATIONS_PER_ARC)
 

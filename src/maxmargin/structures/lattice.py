@@ -36,7 +36,16 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
-from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, started, vector
+from maxmargin.structures._arrays import (
+    assembled,
+    counts_of,
+    example_numbers,
+    integers,
+    offsets_of,
+    one_per_example,
+    started,
+    vector,
+)
 from maxmargin.structures._labeled import edge_lists
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 from maxmargin.structures.fallbacks import generic
@@ -133,8 +142,8 @@ class Lattice(Structure):
 
         Parts are the alternatives, slot after slot; slot ``s`` of an example leads from node ``s`` to ``s + 1``.
         """
-        counts, offsets = integers(n_alternatives, "n_alternatives"), integers(slot_offsets, "slot_offsets")
-        if counts.ndim != 1 or (counts < 1).any():
+        counts, offsets = counts_of(n_alternatives, "n_alternatives"), integers(slot_offsets, "slot_offsets")
+        if (counts < 1).any():
             raise ValueError("n_alternatives must be a vector of numbers >= 1: every slot needs an alternative")
         rises = offsets.ndim == 1 and len(offsets) and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
         if not rises or offsets[-1] != len(counts):
@@ -210,9 +219,8 @@ class Lattice(Structure):
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed 0/1 vector of one path per example: its edges, counted from 0 in the example, in path order."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"{len(labels)} paths for {self.n_examples} examples; give one per example")
-        paths = [integers(label, f"example {i}: a path") for i, label in enumerate(labels)]
+        given = enumerate(one_per_example(labels, self.n_examples, "paths"))
+        paths = [integers(label, f"example {i}: a path") for i, label in given]
         offsets = self.blocks[0].offsets
         for i, path in enumerate(paths):
             if path.ndim != 1:
@@ -360,7 +368,7 @@ class Lattice(Structure):
 
     def oracle(self, ranks: int = 1) -> Any:
         """The best path, or the ``ranks`` best, and slack rescaling of one example at a time."""
-        return _kernels.LatticeOracle(self._batch, ranks)
+        return _kernels.LatticeOracle(self._batch, _checks.integer("ranks", ranks, least=1, most=MOST_RANKS))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""

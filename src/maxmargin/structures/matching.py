@@ -46,7 +46,18 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, started, vector
+from maxmargin.structures._arrays import (
+    counts_of,
+    example_numbers,
+    integers,
+    offsets_in_memory,
+    offsets_of,
+    one_per_example,
+    pairs_of,
+    ranges,
+    started,
+    vector,
+)
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
@@ -81,13 +92,15 @@ class Matching(Structure):
         left_capacity: npt.ArrayLike | None = None,
         right_capacity: npt.ArrayLike | None = None,
     ) -> None:
-        self.shapes: IntArray = integers(shapes, "shapes").reshape(-1, 2)
+        self.shapes: IntArray = pairs_of(shapes, "shapes")
         if (self.shapes < 0).any():
             bad = int(np.flatnonzero((self.shapes < 0).any(axis=1))[0])
             raise ValueError(f"example {bad}: shape {tuple(self.shapes[bad].tolist())} is negative")
-        self._left_start = offsets_of(self.shapes[:, 0])
-        self._right_start = offsets_of(self.shapes[:, 1])
-        self._cells = offsets_of(self.shapes[:, 0] * self.shapes[:, 1])
+        left, right = (counts_of(self.shapes[:, side], f"{('left', 'right')[side]} nodes") for side in (0, 1))
+        if (self.shapes.prod(axis=1, dtype=np.float64).sum()) >= 1 << 62:
+            raise ValueError("the graphs have more than 2^62 pairs of nodes; give fewer examples at a time")
+        self._left_start, self._right_start = offsets_of(left), offsets_of(right)
+        self._cells = offsets_of(left * right)
         self.left_capacity = self._capacities(left_capacity, int(self._left_start[-1]), "left")
         self.right_capacity = self._capacities(right_capacity, int(self._right_start[-1]), "right")
         self._order: IntArray | None = None
@@ -96,9 +109,9 @@ class Matching(Structure):
         if edges is None:
             if offsets is not None:
                 raise ValueError("offsets without edges; give both, or neither for all edges")
-            self.blocks = (Block("edges", self._cells),)
+            self.blocks = (Block("edges", offsets_in_memory(left * right, 1, "edges")),)
         else:
-            self._list(integers(edges, "edges").reshape(-1, 2), offsets)
+            self._list(pairs_of(edges, "edges"), offsets)
 
     @classmethod
     def dense(
@@ -204,10 +217,8 @@ class Matching(Structure):
 
     def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
         """The packed 0/1 vector of matchings given as ``(k, 2)`` arrays of (left, right) pairs, one per example."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"{len(labels)} matchings for {self.n_examples} examples; give one per example")
         pieces: list[IntArray] = []
-        for i, label in enumerate(labels):
+        for i, label in enumerate(one_per_example(labels, self.n_examples, "matchings")):
             piece = integers(label, f"example {i}: pairs")
             if piece.size and (piece.ndim != 2 or piece.shape[1] != 2):
                 raise ValueError(f"example {i}: pairs have shape {piece.shape}; give an array of shape (k, 2)")
@@ -330,8 +341,9 @@ class Matching(Structure):
 
     def oracle(self, ranks: int = 1) -> Any:
         """The best matching, or the ``ranks`` best, of one example at a time."""
+        most = _checks.integer("ranks", ranks, least=1, most=MOST_RANKS - 1)
         return _kernels.MatchingOracle(
-            self._batch, np.zeros(0, dtype=np.int64) if self._order is None else self._order, ranks
+            self._batch, np.zeros(0, dtype=np.int64) if self._order is None else self._order, most
         )
 
     def select(self, indices: npt.ArrayLike) -> Self:

@@ -102,6 +102,7 @@ class SparsePoint:
 
     def dense(self) -> FloatArray:
         """The packed vector, shape ``(n_parts,)``."""
+        self.structure._require_memory()
         z = np.zeros(self.structure.n_parts)
         z[self.index] = self.value
         return z
@@ -109,6 +110,11 @@ class SparsePoint:
     def dot(self, values: FloatArray) -> FloatArray:
         """``values_i'z_i`` of every example: a packed vector to shape ``(n_examples,)``."""
         sums = np.bincount(self.owner, self.value * values[self.index], self.structure.n_examples)
+        return sums.astype(np.float64, copy=False)
+
+    def dot_size(self, values: FloatArray) -> FloatArray:
+        """``|values_i|'|z_i|`` of every example, which the rounding errors of :meth:`dot` are relative to."""
+        sums = np.bincount(self.owner, np.abs(self.value * values[self.index]), self.structure.n_examples)
         return sums.astype(np.float64, copy=False)
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus, Structure
 
 
@@ -17,6 +18,9 @@ def check_structure(structure: Structure, rng: np.random.Generator, *, rounds: i
     the argmax. For a relaxed structure, whose argmax need not be an output, the value is a bound and ``predict`` gives
     the outputs. At the end: ``categorical`` is declared as the outputs are.
     """
+    _checks.instance("structure", structure, Structure, "a Structure")
+    _checks.instance("rng", rng, np.random.Generator, "np.random.default_rng(seed)")
+    rounds, k = _checks.integer("rounds", rounds, least=1), _checks.integer("k", k, least=1)
     n, parts = structure.n_examples, structure.n_parts
     vertices: list[FloatArray] = []
     for _ in range(rounds):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin.features.base import Features
 from maxmargin.structures.base import Structure
 
@@ -13,7 +14,10 @@ def check_features(features: Features, structure: Structure | None = None, *, se
 
     For small batches: makes the explicit matrix. With a ``structure``, ``select`` must match its packed order.
     """
-    rng = np.random.default_rng(seed)
+    _checks.instance("features", features, Features, "a feature map")
+    if structure is not None:
+        _checks.instance("structure", structure, Structure, "a Structure or None")
+    rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
     matrix = features.to_sparse()
     assert matrix.shape == (features.n_parts, features.n_weights), "to_sparse has another shape"
     w1, w2 = rng.standard_normal((2, features.n_weights))

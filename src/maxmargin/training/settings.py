@@ -16,13 +16,14 @@ from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
-from maxmargin.optimization.callbacks import Callback, ProgressBar
+from maxmargin.optimization.callbacks import Callback, ProgressBar, checked_callbacks
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.optimization.loop import generator
 from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import RESCALINGS, SLACKS, Problem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import BlockFrankWolfe, choose
+from maxmargin.structures._arrays import array_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,23 +81,19 @@ class Settings:
             _checks.positive("radius", self.radius, infinite=True, hint="a larger radius means less regularization")
         _ = self.stop, self.grid, generator(self.random_state), _threads.resolve(self.n_jobs)
         if self.loss is not None and not isinstance(self.loss, Loss):
-            raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {self.loss!r}")
+            raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {_checks.shown(self.loss)}")
         given: Any = self.solver
         if isinstance(given, type) and issubclass(given, Solver):
             raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")
         if not isinstance(given, Solver) and not (isinstance(given, str) and given == "auto"):
-            raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {given!r}')
+            raise ValueError(f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {_checks.shown(given)}')
         if self.metric is not None and not isinstance(self.metric, str) and not callable(self.metric):
-            raise ValueError(f"metric must be a function of gold and predicted outputs, got {self.metric!r}")
+            raise ValueError(f"metric must be a function of gold and predicted outputs, got {_checks.shown(self.metric)}")
         if self.patience is not None:
             _checks.integer("patience", self.patience, least=1)
-        if callable(self.callbacks) or not hasattr(self.callbacks, "__iter__"):
-            raise ValueError(f"callbacks must be a list of functions of a record, got {self.callbacks!r}")
-        for callback in self.callbacks:
-            if not callable(callback):
-                raise ValueError(f"callbacks must be functions of a record, got {callback!r}")
+        object.__setattr__(self, "callbacks", checked_callbacks(self.callbacks))
         if self.checkpoint is not None and not isinstance(self.checkpoint, (str, Path, Checkpoint)):
-            raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {self.checkpoint!r}")
+            raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {_checks.shown(self.checkpoint)}")
 
     @cached_property
     def stop(self) -> Stop:
@@ -109,7 +106,8 @@ class Settings:
         if self.C is None:
             return (1.0 if self.radius is None else np.inf,)
         given: Any = self.C
-        grid = tuple(given) if isinstance(given, (list, tuple, np.ndarray)) else (given,)
+        several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim)
+        grid = tuple(_checks.listed("C", given, "a number, or a list of numbers")) if several else (given,)
         if not grid:
             raise ValueError("C is empty; give at least one number")
         hint = "a larger C means less regularization"
@@ -156,14 +154,13 @@ class Settings:
 
 def _mask(given: npt.ArrayLike | bool, n_weights: int) -> npt.NDArray[np.bool_]:
     """Indices, a mask, or True for all weights, as a mask."""
+    wanted = f"a list of indices from 0, a mask of the {n_weights} weights, or True for all"
+    chosen = np.ones(n_weights, dtype=bool) if given is True else array_of(given, "nonnegative", "biu", wanted)
+    if chosen.dtype.kind == "b" and chosen.shape == (n_weights,):
+        return np.array(chosen)
+    inside = not chosen.size or 0 <= chosen.min() <= chosen.max() < n_weights
+    if chosen.ndim != 1 or (chosen.dtype.kind == "b" and chosen.size) or not inside:
+        raise ValueError(f"nonnegative must be {wanted}, got shape {chosen.shape} of {chosen.dtype}")
     mask = np.zeros(n_weights, dtype=bool)
-    try:
-        chosen = np.ones(n_weights, dtype=bool) if given is True else np.asarray(given)
-        if chosen.ndim != 1 or (chosen.dtype.kind == "i" and (chosen < 0).any()):
-            raise ValueError
-        mask[chosen if chosen.size else np.zeros(0, dtype=np.int64)] = True
-    except (IndexError, ValueError):
-        raise ValueError(
-            f"nonnegative must be a list of indices from 0, a mask of the {n_weights} weights, or True for all"
-        ) from None
+    mask[chosen.astype(np.int64)] = True
     return mask

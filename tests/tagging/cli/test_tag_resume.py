@@ -156,6 +156,21 @@ def test_a_damaged_checkpoint_is_refused(files, tmp_path):
     assert "is not a checkpoint, or it is truncated or damaged" in answer.stderr
 
 
+def test_a_damaged_checkpoint_with_one_before_it(files, tmp_path, monkeypatch):
+    out, whole, save = tmp_path / "model", tmp_path / "whole", tmp_path / "model.checkpoint"
+    finished(arguments(files, whole))
+    with monkeypatch.context() as patch:
+        interrupt(patch, 4)
+        assert runner.invoke(app, arguments(files, out)).exit_code == 130
+    before = Path(f"{save}.previous")
+    save.write_bytes(save.read_bytes()[:-9])
+    said = finished([*arguments(files, out), "--resume"])
+    assert "warning: " in said
+    assert f"training resumes from the checkpoint before it, {before}" in said
+    assert np.array_equal(mm.load(whole).weights, mm.load(out).weights)
+    assert not list(tmp_path.glob("*checkpoint*"))
+
+
 def test_an_interruption_before_anything_was_saved(files, tmp_path, monkeypatch):
     def stop(*arguments, **settings):
         raise KeyboardInterrupt
@@ -175,7 +190,7 @@ def test_a_model_that_cannot_be_written_leaves_the_checkpoint(files, tmp_path, m
         patched.setattr(mm.Model, "save", full)
         answer = runner.invoke(app, arguments(files, tmp_path / "model", *CONVERGES))
         assert (answer.exit_code, "No space left" in answer.stderr) == (2, True)
-    assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
+    assert {path.name for path in tmp_path.iterdir()} == {"model.checkpoint", "model.checkpoint.previous"}
     answer = runner.invoke(app, arguments(files, tmp_path / "model", *CONVERGES, "--resume"))
     assert answer.exit_code == 0, answer.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -18,41 +18,44 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
     const auto m = static_cast<std::int64_t>(points.size());
     Outcome outcome;
     if (m == 0) return outcome;
-    std::vector<double> gram(static_cast<std::size_t>(m * m));
+    std::vector<double> gram(static_cast<std::size_t>(m * m)), masses(cone_ ? gram.size() : 0);
     for (std::size_t b = 0; b < chosen.size(); ++b) {
         const Block& own = blocks_[chosen[b]];
         for (std::int64_t i = 0; i < own.size(); ++i) {
             const std::int64_t row = offsets[b] + i;
             std::copy_n(&own.gram[i * own.stride], own.size(), &gram[row * m + offsets[b]]);
+            if (cone_) std::copy_n(&own.masses[i * own.stride], own.size(), &masses[row * m + offsets[b]]);
             const Point& point = *points[row];
             for (std::int64_t k = 0; k < point.size(); ++k) scatter_[point.index[k]] += point.value[k];
-            for (std::int64_t j = offsets[b + 1]; j < m; ++j)
-                gram[row * m + j] = gram[j * m + row] =
-                    gathered(points[j]->index.data(), points[j]->value.data(), points[j]->size(), scatter_.data());
+            for (std::int64_t j = offsets[b + 1]; j < m; ++j) {
+                gram[row * m + j] = gram[j * m + row] = products(*points[j]);
+                if (cone_) masses[row * m + j] = masses[j * m + row] = mass_products(*points[j]);
+            }
             for (const std::int32_t at : point.index) scatter_[at] = 0.0;
         }
     }
-    // Columns of the coordinates that do not always count by C: those with signs, and with a ball those of masses.
+    // Columns of the coordinates that do not always count.
     std::vector<std::int64_t> special;
     std::vector<double> columns, counted;
-    if (!sign_.empty() || (ball() && n_coordinates_ > n_weights_)) {
-        std::vector<std::int64_t> place(static_cast<std::size_t>(n_coordinates_), -1);
+    if (!response_.plain()) {
+        std::vector<std::int64_t> place(static_cast<std::size_t>(n_weights_), -1);
         for (const Point* point : points)
-            for (const std::int32_t at : point->index)
-                if (place[at] < 0 && (at < n_weights_ ? !sign_.empty() && sign_[at] : ball())) {
+            for (std::int64_t k = 0; k < point->split; ++k)
+                if (const std::int32_t at = point->index[k]; place[at] < 0 && response_.bends(at)) {
                     place[at] = static_cast<std::int64_t>(special.size());
                     special.push_back(at);
                 }
         columns.assign(special.size() * static_cast<std::size_t>(m), 0.0);
         counted.assign(special.size(), 1.0);
         for (std::int64_t j = 0; j < m; ++j)
-            for (std::int64_t k = 0; k < points[j]->size(); ++k)
+            for (std::int64_t k = 0; k < points[j]->split; ++k)
                 if (const std::int64_t at = place[points[j]->index[k]]; at >= 0)
                     columns[at * m + j] += points[j]->value[k];
     }
-    std::vector<double> h = gram, p(m), moved(m), model(m), pull(m), dg(static_cast<std::size_t>(n_coordinates_));
+    std::vector<double> h = gram, p(m), moved(m), model(m), pull(m), dg(static_cast<std::size_t>(n_coordinates()));
+    const bool plain = response_.plain();
     for (int step = 0;; ++step) {
-        const double theta = scale();
+        const double theta = response_.theta();
         double size = 0.0;
         for (std::int64_t j = 0; j < m; ++j) {
             p[j] = slope(*points[j], theta);
@@ -72,7 +75,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
         // The generalized Hessian over theta: the Gram matrix, with special coordinates counted as they bend now.
         for (std::size_t s = 0; s < special.size(); ++s) {
             const std::int64_t k = special[s];
-            const double wanted = k >= n_weights_ ? c_ / theta : (g_[k] > 0.0 ? 0.0 : 1.0);
+            const double wanted = response_.counts(k) ? 1.0 : 0.0;
             const double by = wanted - counted[s];
             if (by == 0.0) continue;
             const double* column = &columns[s * static_cast<std::size_t>(m)];
@@ -83,10 +86,14 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
             }
             counted[s] = wanted;
         }
-        if (!plain()) h = gram;
-        if (theta < c_) {
-            const double length = std::sqrt(squared_);
-            for (std::int64_t j = 0; j < m; ++j) pull[j] = along(*points[j], 0, points[j]->split) / length;
+        if (!plain || cone_) h = gram;
+        if (cone_) {
+            const double by = response_.mass_c() / theta;
+            for (std::size_t k = 0; k < h.size(); ++k) h[k] += by * masses[k];
+        }
+        if (response_.curbed()) {
+            for (std::int64_t j = 0; j < m; ++j)
+                pull[j] = response_.across(points[j]->index.data(), points[j]->value.data(), points[j]->split);
             for (std::int64_t i = 0; i < m; ++i)
                 for (std::int64_t j = 0; j < m; ++j) h[i * m + j] -= pull[i] * pull[j];
         }
@@ -99,7 +106,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
         // lower, in the end at rounding.
         const bool last = !cone_ || step >= 2;
         const double part = !cone_ ? 0.5 : (step == 0 ? 0.1 : (step == 1 ? 1e-3 : 0.0));
-        const double aim = (plain() ? part * tolerance : std::min(part * tolerance, 0.01 * outcome.gap)) / theta;
+        const double aim = (plain ? part * tolerance : std::min(part * tolerance, 0.01 * outcome.gap)) / theta;
         newton(program, moved.data(), model.data(), aim, 100, newton_);
         std::fill(dg.begin(), dg.end(), 0.0);
         double linear = 0.0;
@@ -109,7 +116,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
             linear -= by * points[j]->loss;
             for (std::int64_t k = 0; k < points[j]->size(); ++k) dg[points[j]->index[k]] += by * points[j]->value[k];
         }
-        const double t = plain() ? 1.0 : search(dg, linear);
+        const double t = plain ? 1.0 : response_.search(dg, linear);
         if (t == 0.0 && last) return outcome;  // rounding: no descent is left
         bool still = true;
         for (std::size_t b = 0; b < chosen.size(); ++b)
@@ -118,8 +125,7 @@ inline Outcome Masters::joint(std::span<const std::int64_t> chosen, double toler
                 still = still && now == q[j];
                 q[j] = blocks_[chosen[b]].q[j - offsets[b]] = now;
             }
-        for (std::int64_t k = 0; k < n_coordinates_; ++k) g_[k] += t * dg[k];
-        restore();
+        response_.move(dg, t);
         if (still && last) return outcome;
     }
 }

@@ -2,18 +2,14 @@
 //
 //     min  R(g) - l'q,   g = sum_j q_j d_j,   q >= 0,   q of a block sums to 1 (simplexes) or to anything (cones)
 //
-// where R(g) = max_w -w'g - 1/(2C) ||w||^2 over the weights' region. With u = P_K(-g), K everything or a set of signs,
-// R = C/2 ||u||^2, and beyond a ball of radius B, where C ||u|| > B, R = B ||u|| - B^2/(2C). The best weights are theta
-// u with theta = min(C, B / ||u||), so that the derivative by q_j is -(w'd_j + l_j). R has the generalized Hessian
-// theta (I_A - u u' / ||u||^2), A the coordinates with free or negative g, without the second term inside the ball; it
-// is never above C. Coordinates after the weights are free of signs and of the ball: R adds C/2 ||g||^2 there. They
-// hold the masses of quadratic slack.
+// where R(g) is what the weights player's best response w is worth (simplex/response.hpp), so that the derivative by
+// q_j is -(w'd_j + l_j). Coordinates after the weights hold the masses of quadratic slack.
 //
 // Two methods: `joint` builds the Gram matrix of all points of some blocks, and takes generalized Newton steps, each a
 // quadratic program over the simplexes (simplex/newton.hpp) and an exact search toward its solution. `sweep` goes from
 // block to block with the Gram matrix of the block alone, w kept up to date: exact minimization in the block for a
-// plain ridge, and for signs and balls the minimum of a quadratic that is nowhere below. Cost of a visit: the products
-// of the block's points with w. Both are sequential: the number of threads does not enter.
+// plain ridge, and for other sets of weights the minimum of a quadratic that is nowhere below. Cost of a visit: the
+// products of the block's points with w. Both are sequential: the number of threads does not enter.
 #pragma once
 
 #include <algorithm>
@@ -26,19 +22,9 @@
 
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/simplex/newton.hpp"
+#include "maxmargin/simplex/response.hpp"
 
 namespace maxmargin::simplex {
-
-// sum_k value[k] x[index[k]]
-static MM_CLONES double gathered(const std::int32_t* MM_RESTRICT index, const double* MM_RESTRICT value, std::int64_t n,
-                                 const double* MM_RESTRICT x) {
-    double s[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
-    std::int64_t k = 0;
-    for (; k + 8 <= n; k += 8)
-        for (int t = 0; t < 8; ++t) s[t] += value[k + t] * x[index[k + t]];
-    for (; k < n; ++k) s[0] += value[k] * x[index[k]];
-    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
-}
 
 struct Point {
     std::vector<std::int32_t> index;  // coordinates of weights, then those of masses
@@ -55,19 +41,23 @@ struct Point {
 struct Block {
     std::vector<Point> points;
     std::vector<double> q;
-    std::vector<double> gram;  // d_i'd_j, rows `stride` apart
+    std::vector<double> gram;    // d_i'd_j over the weights, rows `stride` apart
+    std::vector<double> masses;  // the same over the masses, empty without any
     std::int64_t stride = 0;
     bool solved = false;  // since points were last aged
 
     std::int64_t size() const { return static_cast<std::int64_t>(points.size()); }
 
-    void push(Point point, double weight) {
+    void push(Point point, double weight, bool with_masses) {
         const std::int64_t m = size();
         if (m == stride) {
             const std::int64_t wider = std::max<std::int64_t>(4, 2 * stride);
-            std::vector<double> grown(static_cast<std::size_t>(wider * wider));
-            for (std::int64_t i = 0; i < m; ++i) std::copy_n(&gram[i * stride], m, &grown[i * wider]);
-            gram = std::move(grown);
+            for (auto* one : {&gram, &masses}) {
+                if (one == &masses && !with_masses) continue;
+                std::vector<double> grown(static_cast<std::size_t>(wider * wider));
+                for (std::int64_t i = 0; i < m; ++i) std::copy_n(&(*one)[i * stride], m, &grown[i * wider]);
+                *one = std::move(grown);
+            }
             stride = wider;
         }
         points.push_back(std::move(point));
@@ -75,11 +65,14 @@ struct Block {
     }
     void erase(std::int64_t j) {
         const std::int64_t m = size();
-        for (std::int64_t i = 0; i < m; ++i) {
-            double* row = &gram[i * stride];
-            std::copy(row + j + 1, row + m, row + j);
+        for (auto* one : {&gram, &masses}) {
+            if (one->empty()) continue;
+            for (std::int64_t i = 0; i < m; ++i) {
+                double* row = &(*one)[i * stride];
+                std::copy(row + j + 1, row + m, row + j);
+            }
+            for (std::int64_t i = j; i + 1 < m; ++i) std::copy_n(&(*one)[(i + 1) * stride], m - 1, &(*one)[i * stride]);
         }
-        for (std::int64_t i = j; i + 1 < m; ++i) std::copy_n(&gram[(i + 1) * stride], m - 1, &gram[i * stride]);
         points.erase(points.begin() + j);
         q.erase(q.begin() + j);
     }
@@ -91,33 +84,33 @@ struct Outcome {
     std::int64_t steps = 0;
 };
 
+struct Released;
+
 class Masters {
    public:
-    Masters(std::int64_t n_blocks, std::int64_t n_weights, std::int64_t n_masses, double penalty_c, double radius,
-            std::span<const bool> nonnegative, bool cone)
-        : n_weights_(n_weights), n_coordinates_(n_weights + n_masses), c_(penalty_c), radius_(radius), cone_(cone),
-          sign_(nonnegative.begin(), nonnegative.end()), blocks_(static_cast<std::size_t>(n_blocks)),
-          g_(static_cast<std::size_t>(n_coordinates_), 0.0), scatter_(static_cast<std::size_t>(n_coordinates_), 0.0) {
-        if (!sign_.empty()) u_.assign(g_.size(), 0.0);
+    Masters(std::int64_t n_blocks, std::int64_t n_weights, std::int64_t n_masses, double c, WeightSet set, bool cone)
+        : n_weights_(n_weights), cone_(cone), response_(n_weights, n_masses, c, std::move(set)),
+          blocks_(static_cast<std::size_t>(n_blocks)), scatter_(static_cast<std::size_t>(n_weights + n_masses), 0.0) {
         // A simplex starts at the gold output, whose differences and loss are zero; a cone at its apex.
         if (!cone_)
             for (Block& block : blocks_) {
                 Point gold;
                 gold.iterate = true;
-                block.push(std::move(gold), 1.0);
+                block.push(std::move(gold), 1.0, false);
                 block.gram[0] = 0.0;
             }
     }
 
     std::int64_t n_blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
     std::int64_t n_weights() const { return n_weights_; }
-    std::int64_t n_coordinates() const { return n_coordinates_; }
+    std::int64_t n_coordinates() const { return response_.n_coordinates(); }
     std::int64_t n_points() const {
         std::int64_t total = 0;
         for (const Block& block : blocks_) total += block.size();
         return total;
     }
-    std::span<const double> g() const { return g_; }
+    Response& response() { return response_; }
+    const Response& response() const { return response_; }
     double loss() const {
         double total = 0.0;
         for (const Block& block : blocks_)
@@ -179,6 +172,7 @@ class Masters {
     }
 
     Outcome joint(std::span<const std::int64_t> chosen, double tolerance, int limit);
+    Released release(std::span<const std::int64_t> where, std::span<const double> wanted) const;
 
     // Makes the weights of every simplex sum to 1 to rounding, adds up g anew, and counts in how many masters in a row
     // a point had no weight; those with none in `age` masters go (0: none goes). Gold outputs stay.
@@ -195,84 +189,55 @@ class Masters {
             }
             block.solved = false;
         }
-        std::fill(g_.begin(), g_.end(), 0.0);
+        response_.clear();
         for (const Block& block : blocks_)
             for (std::int64_t j = 0; j < block.size(); ++j) {
                 if (block.q[j] == 0.0) continue;
                 const Point& point = block.points[j];
-                for (std::int64_t k = 0; k < point.size(); ++k) g_[point.index[k]] += block.q[j] * point.value[k];
+                response_.add(point.index.data(), point.value.data(), point.size(), block.q[j]);
             }
-        restore();
+        response_.restore();
     }
 
    private:
-    std::int64_t n_weights_, n_coordinates_;
-    double c_, radius_;
+    std::int64_t n_weights_;
     bool cone_;
-    std::vector<bool> sign_;
+    Response response_;
     std::vector<Block> blocks_;
-    std::vector<double> g_;
-    std::vector<double> u_;        // P_K(-g), only with signs
-    double squared_ = 0.0;         // ||u||^2 over the weights, only with a ball
     std::vector<double> scatter_;  // zero between uses
-    std::vector<double> p_, q_, change_;
+    std::vector<double> p_, q_, change_, h_;
     NewtonScratch newton_;
 
-    bool ball() const { return std::isfinite(radius_); }
-    double ascent(std::int64_t k, double g) const {  // a coordinate of u
-        return !sign_.empty() && k < n_weights_ && sign_[k] ? std::max(0.0, -g) : -g;
-    }
-    double scale_at(double squared) const {
-        const double length = std::sqrt(std::max(squared, 0.0));
-        return c_ * length > radius_ ? radius_ / length : c_;
-    }
-    double scale() const { return ball() ? scale_at(squared_) : c_; }
-
-    // sum of the entries [first, last) of a point times u
-    double along(const Point& point, std::int64_t first, std::int64_t last) const {
-        const double* x = sign_.empty() ? g_.data() : u_.data();
-        const double sum = gathered(point.index.data() + first, point.value.data() + first, last - first, x);
-        return sign_.empty() ? -sum : sum;
+    // The sum of a point's entries of masses times those of -g.
+    double masses_along(const Point& point) const {
+        const std::int64_t n = point.size() - point.split;
+        if (n == 0) return 0.0;
+        return response_.along_masses(point.index.data() + point.split, point.value.data() + point.split, n);
     }
     double slope(const Point& point, double theta) const {  // the derivative by the point's weight
-        double sum = theta * along(point, 0, point.split);
-        if (point.split < point.size()) sum += c_ * along(point, point.split, point.size());
-        return -(sum + point.loss);
+        const double sum = theta * response_.along(point.index.data(), point.value.data(), point.split);
+        return -(sum + response_.mass_c() * masses_along(point) + point.loss);
     }
 
-    void restore() {  // what is derived from g
-        if (!sign_.empty())
-            for (std::int64_t k = 0; k < n_coordinates_; ++k) u_[k] = ascent(k, g_[k]);
-        if (!ball()) return;
-        squared_ = 0.0;
-        for (std::int64_t k = 0; k < n_weights_; ++k) {
-            const double u = ascent(k, g_[k]);
-            squared_ += u * u;
-        }
+    // A point's entries of weights, and those of masses, times what is scattered.
+    double products(const Point& point) const {
+        return gathered(point.index.data(), point.value.data(), point.split, scatter_.data());
     }
-
-    void shift(const Point& point, double by) {  // g += by d
-        const std::int64_t n = point.size();
-        const bool linear = plain();
-        for (std::int64_t k = 0; k < n; ++k) {
-            const std::int32_t at = point.index[k];
-            const double before = g_[at];
-            g_[at] += by * point.value[k];
-            if (linear) continue;
-            const double u = ascent(at, g_[at]), old = ascent(at, before);
-            if (!sign_.empty()) u_[at] = u;
-            if (at < n_weights_) squared_ += u * u - old * old;
-        }
+    double mass_products(const Point& point) const {
+        const std::int64_t n = point.size() - point.split;
+        return n == 0
+                   ? 0.0
+                   : gathered(point.index.data() + point.split, point.value.data() + point.split, n, scatter_.data());
     }
 
     void insert(Block& block, Point point, double weight) {
         for (std::int64_t k = 0; k < point.size(); ++k) scatter_[point.index[k]] += point.value[k];
         const std::int64_t m = block.size();
-        block.push(std::move(point), weight);
+        block.push(std::move(point), weight, cone_);
         for (std::int64_t j = 0; j <= m; ++j) {
-            const Point& other = block.points[j];
-            const double dot = gathered(other.index.data(), other.value.data(), other.size(), scatter_.data());
-            block.gram[j * block.stride + m] = block.gram[m * block.stride + j] = dot;
+            const std::int64_t up = j * block.stride + m, down = m * block.stride + j;
+            block.gram[up] = block.gram[down] = products(block.points[j]);
+            if (cone_) block.masses[up] = block.masses[down] = mass_products(block.points[j]);
         }
         for (const std::int32_t at : block.points[m].index) scatter_[at] = 0.0;
     }
@@ -335,7 +300,7 @@ class Masters {
         double tau = 0.0, squares = 0.0, gain = 0.0, alone = 0.0;
         for (std::int64_t j = 0; j < block.size(); ++j) {
             const Point& point = block.points[j];
-            const double m = -c_ * along(point, point.split, point.size()), a = m - p[j];
+            const double m = -response_.mass_c() * masses_along(point), a = m - p[j];
             squares += block.q[j] * m;
             gain += block.q[j] * a;
             if (m > 0.0) {
@@ -343,44 +308,29 @@ class Masters {
             } else if (a > 0.0) {
                 double own = 0.0;
                 for (std::int64_t k = point.split; k < point.size(); ++k) own += point.value[k] * point.value[k];
-                alone = std::max(alone, 0.5 * a * a / std::max(c_ * own, 1e-300));
+                alone = std::max(alone, 0.5 * a * a / std::max(response_.mass_c() * own, 1e-300));
             }
             if (std::isnan(p[j])) return p[j];
         }
         return std::max(0.0, 0.5 * (tau * tau + 1.0) * squares - gain) + alone;
     }
 
-    bool plain() const { return sign_.empty() && !ball(); }
     double visit(Block& block, double enough);
-    double search(const std::vector<double>& dg, double linear) const;
-    double curvature_error(const Block& block, double theta, double maximal);
+    double curvature_error(const Block& block, double maximal);
 };
 
-// By how much R rises above the quadratic of curvature `maximal` when the block's weights move by change_; the slope
-// of both is that of R with the scale theta.
-inline double Masters::curvature_error(const Block& block, double theta, double maximal) {
+// By how much R rises above the quadratic of curvature `maximal` when the block's weights move by change_.
+inline double Masters::curvature_error(const Block& block, double maximal) {
     std::vector<std::int32_t> touched;
     for (std::int64_t j = 0; j < block.size(); ++j) {
         if (change_[j] == 0.0) continue;
         const Point& point = block.points[j];
-        for (std::int64_t k = 0; k < point.size(); ++k) {
+        for (std::int64_t k = 0; k < point.split; ++k) {
             if (scatter_[point.index[k]] == 0.0) touched.push_back(point.index[k]);
             scatter_[point.index[k]] += change_[j] * point.value[k];
         }
     }
-    double squared = squared_, linear = 0.0, length = 0.0;
-    for (const std::int32_t at : touched) {
-        const double step = scatter_[at], old = ascent(at, g_[at]), now = ascent(at, g_[at] + step);
-        scatter_[at] = 0.0;  // also what was canceled and listed twice
-        squared += now * now - old * old;
-        linear += old * step;
-        length += step * step;
-    }
-    const auto value = [&](double s) {
-        s = std::max(s, 0.0);
-        return c_ * std::sqrt(s) > radius_ ? radius_ * std::sqrt(s) - 0.5 * radius_ * radius_ / c_ : 0.5 * c_ * s;
-    };
-    return value(squared) - value(squared_) + theta * linear - 0.5 * maximal * length;
+    return response_.curvature_error(touched, scatter_.data(), maximal);
 }
 
 inline double Masters::visit(Block& block, double enough) {
@@ -390,14 +340,13 @@ inline double Masters::visit(Block& block, double enough) {
     if (static_cast<std::int64_t>(p_.size()) < m) {
         for (auto* one : {&p_, &q_, &change_}) one->resize(static_cast<std::size_t>(2 * m));
     }
-    const double theta = scale();
+    const double theta = response_.theta(), c = response_.c();
     for (std::int64_t j = 0; j < m; ++j) p_[j] = slope(block.points[j], theta);
     const double before = gap(block, p_.data());
     if (!(before > enough)) return before;
     const std::int64_t offsets[] = {0, m};
-    const Program program{m, block.gram.data(), block.stride, offsets, cone_};
-    // Beyond the ball R bends less than C; a guess is tried first and checked. Masses bend by C, whatever the ball.
-    double bend = ball() && !cone_ ? std::min(c_, 1.5 * theta) : c_;
+    // Beyond the ball R bends less than c; a guess is tried first and checked.
+    double bend = response_.ball() ? std::min(c, 1.5 * theta) : c;
     std::vector<double>& p = q_;
     for (;;) {
         std::vector<double>& moved = change_;
@@ -405,48 +354,28 @@ inline double Masters::visit(Block& block, double enough) {
             p[j] = p_[j] / bend;
             moved[j] = block.q[j];
         }
+        const double* h = block.gram.data();
+        if (cone_) {
+            const double by = response_.mass_c() / bend;
+            h_.resize(static_cast<std::size_t>(m * block.stride));
+            for (std::size_t k = 0; k < h_.size(); ++k) h_[k] = block.gram[k] + by * block.masses[k];
+            h = h_.data();
+        }
+        const Program program{m, h, block.stride, offsets, cone_};
         const Status status = newton(program, moved.data(), p.data(), cone_ ? 0.0 : 1e-3 * before / bend, 30, newton_);
         if (status == NONFINITE) return std::numeric_limits<double>::quiet_NaN();
         for (std::int64_t j = 0; j < m; ++j) change_[j] = moved[j] - block.q[j];
-        if (bend >= c_ || curvature_error(block, theta, bend) <= 0.0) break;
-        bend = std::min(c_, 2.0 * bend);
+        if (bend >= c || curvature_error(block, bend) <= 0.0) break;
+        bend = std::min(c, 2.0 * bend);
     }
     for (std::int64_t j = 0; j < m; ++j) {
         if (change_[j] == 0.0) continue;
         block.q[j] = std::max(0.0, block.q[j] + change_[j]);
-        shift(block.points[j], change_[j]);
+        const Point& point = block.points[j];
+        response_.shift(point.index.data(), point.value.data(), point.size(), change_[j]);
     }
+    response_.settle();
     return before;
-}
-
-// How far to go along dg, at most 1: where the derivative of R(g + t dg) + t linear, which never falls, is zero. Zero
-// where there is no descent.
-inline double Masters::search(const std::vector<double>& dg, double linear) const {
-    const auto derivative = [&](double t) {
-        double squared = 0.0, product = 0.0, masses = 0.0;
-        for (std::int64_t k = 0; k < n_weights_; ++k) {
-            const double u = ascent(k, g_[k] + t * dg[k]);
-            squared += u * u;
-            product += u * dg[k];
-        }
-        for (std::int64_t k = n_weights_; k < n_coordinates_; ++k) masses += (g_[k] + t * dg[k]) * dg[k];
-        return linear - (ball() ? scale_at(squared) : c_) * product + c_ * masses;
-    };
-    double low = 0.0, at_low = derivative(0.0), high = 1.0, at_high = derivative(1.0), t = 1.0;
-    if (!(at_low < 0.0)) return 0.0;
-    const double first = at_low;
-    for (int i = 0; i < 60 && at_high > 0.0; ++i) {
-        t = i % 3 == 2 ? 0.5 * (low + high) : low + (high - low) * at_low / (at_low - at_high);
-        if (!(t > low && t < high)) break;
-        const double at = derivative(t);
-        if (std::abs(at) <= -1e-10 * first || high - low < 1e-14) break;
-        if (at < 0.0) {
-            low = t, at_low = at;
-        } else {
-            high = t, at_high = at;
-        }
-    }
-    return t;
 }
 
 }  // namespace maxmargin::simplex

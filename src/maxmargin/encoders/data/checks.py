@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _checks, _memory
 from maxmargin._sparse import sp
-from maxmargin.encoders.data import sparse
-from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures._arrays import array_of, integers, offsets_of
+from maxmargin.structures._user_sparse import to_csr
 from maxmargin.structures.base import FloatArray, IntArray
 
 
 def examples(X: Any, name: str = "X") -> list[Any]:
     """A list of examples from any sequence; strings, single arrays and empty lists are refused."""
-    odd = isinstance(X, (str, bytes, dict, set, frozenset)) or sp.issparse(X) or not hasattr(X, "__len__")
-    if odd or (isinstance(X, np.ndarray) and X.ndim == 0):
-        raise ValueError(f"{name} must be a list with one entry per example, got {type(X).__name__}; make it a list")
+    if type(X) is not list:
+        odd = sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 0)
+        X = _checks.listed(name, type(X) if odd else X, "a list with one entry per example")
     if len(X) == 0:
         raise ValueError(f"{name} is empty: give at least one example")
     return list(X)
@@ -32,19 +33,9 @@ def same_length(X: Sequence[Any], y: Sequence[Any], name: str = "y") -> None:
         raise ValueError(f"X has {len(X)} examples but {name} has {len(y)}: give one {name} entry per example")
 
 
-def array(value: Any, index: int, what: str, kinds: str, wanted: str) -> npt.NDArray[Any]:
+def array(value: Any, index: int | None, what: str, kinds: str, wanted: str) -> npt.NDArray[Any]:
     """One example's numbers as an array whose dtype is of the given kinds; ValueError naming the example if not."""
-    got = type(value).__name__
-    try:
-        if np.ma.is_masked(value):
-            raise TypeError
-        found = np.asarray(value)
-        if found.dtype.kind in kinds or (found.size == 0 and found.ndim and found.dtype.kind == "f"):
-            return found
-        got = f"shape {found.shape} of {found.dtype}"
-    except (TypeError, ValueError):
-        got = f"{got} with masked entries" if np.ma.is_masked(value) else f"{got} of unequal or odd entries"
-    raise ValueError(f"example {index}: {what} must be {wanted}, got {got}")
+    return array_of(value, what if index is None else f"example {index}: {what}", kinds, wanted)
 
 
 def matrix(value: Any, index: int, what: str) -> Any:
@@ -58,17 +49,17 @@ def matrix(value: Any, index: int, what: str) -> Any:
                 f"{value.dtype}"
             )
         try:
-            return sparse.to_csr(value)
+            return to_csr(value)
         except ValueError as error:
             raise _not_valid(index, what, value.format, error) from None
     dense = array(value, index, what, "fiub", "real numbers in a 2-D array or CSR matrix, with equally long rows")
-    dense = np.ascontiguousarray(dense, dtype=np.float64)
     if dense.ndim != 2:
         raise ValueError(
             f"example {index}: {what} must be a 2-D array (rows x features), got shape {dense.shape}; "
             "use reshape(-1, 1) for a single feature"
         )
-    return dense
+    with np.errstate(over="ignore"):  # long doubles that become infinite are refused as such
+        return np.ascontiguousarray(dense, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +99,11 @@ class Rows:
     def matrix(self) -> Any:
         """All rows in one matrix, CSR if any example is sparse; ValueError where an entry is not finite."""
         offsets = self.offsets
+        _memory.require(
+            8.0 * sum(m.nnz if sp.issparse(m) else m.size for m in self.matrices),
+            f"all {self.what} in one matrix",
+            "give fewer examples at a time, or sparse matrices",
+        )
         if any(type(m) is not np.ndarray for m in self.matrices):
             stacked: Any = sp.csr_array(sp.vstack([sp.csr_array(m) for m in self.matrices], format="csr"))
             _check_csr(stacked, self.matrices, self.what)
@@ -172,23 +168,19 @@ def pairs(value: npt.ArrayLike, index: int, what: str, shape: str) -> IntArray:
         return np.zeros((0, 2), dtype=np.int64)
     if found.ndim != 2 or found.shape[1] != 2:
         raise ValueError(f"example {index}: {what} must be {wanted}, got shape {found.shape}")
-    return found.astype(np.int64)
+    return integers(found, f"example {index}: {what}")
 
 
 def weights(value: npt.ArrayLike | None, n_examples: int, name: str = "sample_weight") -> FloatArray | None:
     """Example weights: finite, >= 0, one per example, not all zero."""
     if value is None:
         return None
-    try:
-        found = np.asarray(value)
-    except ValueError:
-        found = np.zeros((0, 0))
-    if found.dtype.kind not in "fiub" or found.shape != (n_examples,):
-        raise ValueError(
-            f"{name} must be numbers of shape ({n_examples},), one per example, got shape {found.shape} of "
-            f"{found.dtype}"
-        )
-    found = found.astype(np.float64)
+    wanted = f"numbers of shape ({n_examples},), one per example"
+    found = array(value, None, name, "fiub", wanted)
+    if found.shape != (n_examples,):
+        raise ValueError(f"{name} must be {wanted}, got shape {found.shape} of {found.dtype}")
+    with np.errstate(over="ignore"):  # long doubles that become infinite are refused as such
+        found = found.astype(np.float64)
     if not np.isfinite(found).all() or (found < 0).any():
         index = int(np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[0])
         raise ValueError(f"example {index}: {name} must be finite and >= 0, got {found[index]}; use 0 to ignore it")
@@ -236,8 +228,8 @@ def numbers(value: Any, counts: IntArray, name: str) -> IntArray:
     found = []
     for index, (entry, count) in enumerate(zip(entries, counts.tolist(), strict=True)):
         wanted = f"{count} whole numbers"
-        own = array(entry, index, name, "iu", wanted)
+        own = integers(entry, f"example {index}: {name}, {wanted},")
         if own.shape != (count,):
             raise ValueError(f"example {index}: {name} must be {wanted}, got shape {own.shape}")
-        found.append(own.astype(np.int64))
+        found.append(own)
     return np.concatenate(found)

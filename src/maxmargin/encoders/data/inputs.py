@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import integers
+from maxmargin.structures._arrays import counts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class WordLattice:
             n_alternatives: of each slot, shape ``(n_slots,)``; a path takes one edge per slot.
             words: of each alternative, None for none.
         """
-        sizes = integers(n_alternatives, "n_alternatives").reshape(-1)
+        sizes = counts_of(n_alternatives, "n_alternatives")
         if (sizes < 1).any():
             raise ValueError(f"slot {int(np.argmin(sizes))} has {int(sizes.min())} alternatives; every slot needs one")
         slot = np.repeat(np.arange(len(sizes)), sizes)

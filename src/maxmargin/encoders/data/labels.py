@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _checks, _memory
 from maxmargin.structures._arrays import IntArray, Ragged, offsets_of
 
 _PLAIN = {str, int, bool, type(None)}
@@ -58,7 +59,7 @@ class Labels(Sequence[list[Hashable]]):
         seen = dict.fromkeys(self.flat)
         try:
             return tuple(sorted(seen))  # type: ignore[type-var]
-        except TypeError:
+        except (TypeError, ValueError, RecursionError):
             return tuple(seen)
 
     def codes(self, index: dict[Hashable, int]) -> Ragged:
@@ -68,7 +69,7 @@ class Labels(Sequence[list[Hashable]]):
         except KeyError:
             place = next(place for place, label in enumerate(self.flat) if label not in index)
             raise ValueError(
-                f"example {self.owner(place)}: label {self.flat[place]!r} was not seen in training; "
+                f"example {self.owner(place)}: label {_checks.shown(self.flat[place])} was not seen in training; "
                 "give all labels with classes=[...] or remove the example"
             ) from None
 
@@ -80,9 +81,9 @@ def vocabulary(y: Sequence[Any]) -> tuple[Hashable, ...]:
 
 def distinct(classes: Any) -> tuple[Hashable, ...]:
     """A user's list of all labels, checked."""
-    if isinstance(classes, (str, bytes)) or not hasattr(classes, "__iter__"):
-        raise ValueError(f"classes must be a list of labels, got {classes!r}")
-    found = tuple(plain(label, "classes") for label in classes)
+    keys = isinstance(classes, (dict, set, frozenset))
+    given = list(classes) if keys else _checks.listed("classes", classes, "a list of labels", sized=False)
+    found = tuple(plain(label, "classes") for label in given)
     if not found or len(set(found)) != len(found):
         raise ValueError("classes must be a non-empty list of distinct labels")
     return found
@@ -94,14 +95,13 @@ def sequence(labels: Any, index: int) -> list[Hashable]:
 
 
 def _listed(labels: Any, index: int) -> list[Any]:
-    odd = isinstance(labels, (str, bytes, dict, set, frozenset)) or not hasattr(labels, "__iter__")
-    if odd or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1:
-        shape = f" of shape {labels.shape}" if hasattr(labels, "shape") else ""
-        raise ValueError(
-            f"example {index}: y must be a list or 1-D array with one label per position, got "
-            f"{type(labels).__name__}{shape}"
-        )
-    return labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    what, wanted = f"example {index}: y", "a list or 1-D array with one label per position"
+    if getattr(labels, "ndim", 1) != 1:
+        raise ValueError(f"{what} must be {wanted}, got {type(labels).__name__} of shape {labels.shape}")
+    if type(labels) is np.ndarray:
+        _memory.require(8.0 * labels.size, what, "give one label per position")
+        return labels.tolist()
+    return _checks.listed(what, labels, wanted)
 
 
 def plain(label: Any, where: str) -> Hashable:
@@ -109,12 +109,13 @@ def plain(label: Any, where: str) -> Hashable:
     value: Hashable = label.item() if hasattr(label, "item") and getattr(label, "ndim", None) == 0 else label
     try:
         hash(value)
-    except TypeError:
+        equal = bool(value == value)
+    except Exception:  # the caller's code
         raise ValueError(
             f"{where}: labels must be hashable (text, numbers, tuples, ...), got {type(label).__name__}; "
             "turn lists into tuples"
         ) from None
-    if value != value:
+    if not equal:
         raise ValueError(f"{where}: NaN cannot be a label, as it does not equal itself; use another value")
     return value
 

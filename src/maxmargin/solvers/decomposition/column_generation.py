@@ -153,7 +153,7 @@ class ColumnGeneration(Solver):
         super().__post_init__()
         _checks.one_of("master", self.master, ("auto", "highs", "proximal"))
         _checks.integer("k_best", self.k_best, least=1)
-        if self.age is not None and self.age != "auto":
+        if self.age is not None and not _checks.is_one_of(self.age, "auto"):
             _checks.integer("age", self.age, least=1)
 
     def unsupported(self, problem: Problem) -> str | None:

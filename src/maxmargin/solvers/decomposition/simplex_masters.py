@@ -18,7 +18,7 @@ The kernel solves masters of a few hundred points at once by a projected Newton 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,11 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
-from maxmargin._vectors import squared
+from maxmargin._vectors import dot, squared
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import MostViolated, Problem
+from maxmargin.solvers.decomposition.proximal_center import ProximalCenter
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
 
 _NEWTON_STEPS = 100
@@ -38,6 +39,10 @@ _LEAST = 1e-15
 """No sweep brings a gap, relative to the loss, below this."""
 _STALLED = 60
 """Sweeps end after so many over all blocks that did not make the gap smaller: rounding is all that is left."""
+
+
+MOST_RELEASED = 1000
+"""With more weights that are not zero the force of a proximal term is not taken off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +62,7 @@ class MasterSolver(Solver):
     sweeps: int = 60
     age: int = 4
     max_iter: int = 1000
-    needs = ("ridge",)
+    needs = ("norms",)
     shard_size = SHARD_PARTS
 
     def __post_init__(self) -> None:
@@ -69,7 +74,7 @@ class MasterSolver(Solver):
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
         """The master's solution."""
-        return [Proposal(state.weights, state.g, state.loss, state.squares)]
+        return [Proposal(state.weights, *(state.bound or (state.g, state.loss, state.squares)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +90,7 @@ class Iterate:
         position: the next example of a cyclic working set.
         added: how many points the last round added.
         best: smallest objective so far and its weights, where new weights are pulled toward these.
+        bound: ``g``, loss and squares without the force of a proximal term, where their dual is larger.
     """
 
     masters: Masters
@@ -95,6 +101,7 @@ class Iterate:
     position: int = 0
     added: int = 1
     best: tuple[float, FloatArray] | None = None
+    bound: tuple[FloatArray, float, float] | None = None
 
     @classmethod
     def first(cls, run: Run, start: Start, group: int = 1, unit_rays: bool = False) -> Iterate:
@@ -106,9 +113,14 @@ class Iterate:
         return state
 
     @property
+    def model(self) -> float:
+        """The objective at the weights over the points found so far, or less by the gap of the master."""
+        return self.loss - 0.5 * self.squares + dot(self.weights, self.g) + self.masters.region.penalty(self.weights)
+
+    @property
     def dual(self) -> float:
         """The value of the dual problem."""
-        return self.masters.region.dual(self.g, self.loss, self.squares)
+        return self.masters.region.dual(*(self.bound or (self.g, self.loss, self.squares)))
 
     def gap(self, hinge: float) -> float:
         """The gap at the weights, where ``H(w)`` is known."""
@@ -116,6 +128,9 @@ class Iterate:
 
     def aim(self, run: Run, gap: float, accuracy: float) -> float:
         """To which gap a master is to be solved, given the gap found: no closer than the run's tolerance asks for."""
+        center = self.masters.center
+        if center is not None:
+            return accuracy * max(min(gap, center.promised), 0.1 * run.tol * abs(center.value))
         return accuracy * max(gap, run.tol * self.dual, 0.0)
 
     def moved(
@@ -129,18 +144,18 @@ class Iterate:
         """
         masters, region, best = self.masters, self.masters.region, self.best
         g, loss, squares = masters.settle(age)
-        weights = region.best_response(g)
-        assert weights is not None
+        weights = masters.response(g)
         if not np.isfinite(weights).all():
             raise NonFiniteError("the weights became NaN or infinite")
-        if stabilize > 0.0:
+        if stabilize > 0.0 and masters.center is None:
             primal = region.penalty(self.weights) + hinge
             if best is None or primal < best[0]:
                 best = (primal, self.weights)
             if added > 0:
                 weights = (1.0 - stabilize) * weights + stabilize * best[1]
         masters.evaluate(weights)
-        return Iterate(masters, weights, g, loss, squares, position, added, best)
+        state = Iterate(masters, weights, g, loss, squares, position, added, best)
+        return replace(state, bound=masters.released(state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +188,12 @@ class Masters:
     """
 
     def __init__(self, problem: Problem, group: int = 1, unit_rays: bool = False) -> None:
-        region, ridge = problem.region, problem.region.ridge
-        assert ridge is not None
+        region, norms = problem.region, problem.region.norms
+        assert norms is not None
         n = problem.structure.n_examples
-        self.problem, self.region, self.C, self.group = problem, region, ridge.C, group
+        self.problem, self.region, self.group = problem, region, group
+        self.C = norms.C if np.isfinite(norms.C) else 1.0
+        """That of the ridge penalty; with another one, which only masses see, that of a proximal term comes in."""
         self.quadratic = problem.slack == "quadratic"
         self.unit_rays = unit_rays and self.quadratic
         self.n_blocks = -(-n // group)
@@ -185,10 +202,17 @@ class Masters:
             self.n_blocks,
             problem.n_weights,
             n if self.quadratic else 0,
-            *ridge,
+            self.C,
+            norms.radius,
             np.ascontiguousarray(mask),
             self.quadratic,
+            norms.price,
+            norms.l1_radius,
         )
+        self.center: ProximalCenter | None = None
+        self.ridge_C = norms.C
+        if np.isinf(norms.C) or np.isfinite(norms.radius):
+            self.center = ProximalCenter(region, np.zeros(problem.n_weights))
         self.zeta_unit = np.sqrt(problem.scale / self.C)
         """The coordinate that holds an example's ``zeta``, where that is 1."""
         self.squares = np.zeros(n)
@@ -198,6 +222,49 @@ class Masters:
         """Find every block's best and current value at some weights."""
         self.best, self.current = np.empty(self.n_blocks), np.empty(self.n_blocks)
         self.kernel.values(weights, self.best, self.current, _threads.current())
+
+    def response(self, g: FloatArray) -> FloatArray:
+        """The weights of the master's solution."""
+        if self.center is None:
+            weights = self.region.best_response(g)
+            assert weights is not None
+            return weights
+        weights = np.empty(self.problem.n_weights)
+        self.kernel.response(weights)
+        return self.region.project(weights)
+
+    def judge(self, state: Iterate, found: Found) -> None:
+        """Move the center of the proximal term, if there is one, after points were found at the state's weights."""
+        if self.center is None:
+            return
+        hinge = float(found.hinges.sum())
+        self.center.judge(state.weights, self.region.penalty(state.weights) + hinge, state.model, state.dual)
+        zeta = np.ones(len(found.blocks))
+        if self.quadratic and self.group == 1:
+            zeta = np.sqrt(2.0 * found.hinges[found.blocks] / np.maximum(self.problem.scale[found.blocks], 1e-300))
+        self.center.begin(np.asarray(found.rows.T @ (zeta * found.factor))[: self.problem.n_weights])
+        self.kernel.recenter(self.center.weights, self.center.c, self.ridge_C)
+
+    def released(self, state: Iterate) -> tuple[FloatArray, float, float] | None:
+        """``g``, loss and squares after the points' weights have taken off the force of the proximal term.
+
+        None where the dual is not larger, or what keeps the gap open is another thing.
+        """
+        center = self.center
+        if center is None or not center.c or not center.near(state.model):
+            return None
+        dual = state.dual
+        if state.model - dual <= max(0.0, center.value - state.model):
+            return None
+        force = (state.weights - center.weights) / center.c
+        where = np.flatnonzero((state.weights != 0.0) | (force != 0.0))
+        if not 0 < len(where) <= MOST_RELEASED:
+            return None
+        sums = np.empty(self.problem.n_weights + (len(self.squares) if self.quadratic else 0))
+        loss = self.kernel.release(where, state.g[where] + force[where], sums)
+        n = self.problem.n_weights
+        released = sums[:n].copy(), loss, self.C * squared(sums[n:])
+        return released if self.region.dual(*released) > dual else None
 
     def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
         """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""

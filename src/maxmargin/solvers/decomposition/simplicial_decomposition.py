@@ -75,7 +75,7 @@ class SimplicialDecomposition(MasterSolver):
         super().__post_init__()
         _checks.one_of("master", self.master, ("product", "one"))
         _checks.one_of("working_set", self.working_set, ("all", "cyclic", "violation"))
-        if self.r != np.inf:
+        if not (isinstance(self.r, float) and np.isposinf(self.r)):
             _checks.integer("r", self.r, least=1, hint="infinity keeps all points")
         if self.working_set_size is not None:
             _checks.integer("working_set_size", self.working_set_size, least=1)
@@ -124,6 +124,7 @@ class SimplicialDecomposition(MasterSolver):
         chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
         # At the limit a point takes another's place: one that rounding alone brings in would drive out a better one.
         chosen[blocks] = np.isinf(self.r) or gaps[blocks] > _ROUNDING * state.dual
+        masters.judge(state, found)
         added = masters.add(found, self.r, chosen)
         whole = len(blocks) == masters.n_blocks
         gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())

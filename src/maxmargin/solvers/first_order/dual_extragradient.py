@@ -32,6 +32,7 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
+from maxmargin.optimization.saved import require
 from maxmargin.problem import Problem
 from maxmargin.solvers.first_order.dual_extragradient_state import (
     DualExtragradientState,
@@ -124,8 +125,8 @@ class DualExtragradient(BregmanSolver):
         _checks.integer("shard_parts", self.shard_parts, least=1)
         for name in ("warm_starts", "store_weights"):
             value = getattr(self, name)
-            if not isinstance(value, bool) and value != "auto":
-                raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
+            if not isinstance(value, bool) and not _checks.is_one_of(value, "auto"):
+                raise ValueError(f'{name} must be True, False or "auto", got {_checks.shown(value)}')
         if not self.store_duals and self.store_weights is False:
             raise ValueError("store_weights=False needs store_duals=True: the weights are sums over the duals")
 
@@ -385,7 +386,12 @@ class DualExtragradient(BregmanSolver):
 
     def load_state_dict(self, run: Run, saved: StateDict) -> DualExtragradientState:
         """The same state of the same problem."""
-        return load_state_dict(run, StoredWeights(run.problem, self.players(run.problem)[0]), saved)
+        state = load_state_dict(run, StoredWeights(run.problem, self.players(run.problem)[0]), saved)
+        require(state.iteration == run.counters.iterations, "its state is of another iteration than its counters")
+        lasts = [one.last for one in (state, state.before) if one is not None and one.last is not None]
+        whole = not self._adapts(run.problem) or all(last.turn is not None for last in lasts)
+        require(whole, "its last step lacks the turn that adaptive steps need")
+        return state
 
     def duals(self, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""

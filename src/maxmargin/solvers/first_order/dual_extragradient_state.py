@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.optimization.base import Run, StateDict, weight_sized
+from maxmargin.optimization.base import Run, StateDict
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.saved import array, count, number, require
+from maxmargin.optimization.saved import vector as saved_vector
 from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average
 from maxmargin.solvers.first_order.weight_vectors import WeightVectors
@@ -106,35 +108,45 @@ def load_state_dict(run: Run, vectors: WeightVectors, saved: StateDict) -> DualE
     """The inverse of :func:`state_dict`."""
 
     def vector(name: str) -> FloatArray:
-        return weight_sized(run, saved[name])
+        return saved_vector(saved, name, run.problem.n_weights)
 
     def point(name: str) -> tuple[WeightsPoint, Proposal]:
-        at = WeightsPoint(vector(f"{name}.weights"), np.array(saved[f"{name}.coordinates"], dtype=np.float64))
-        if at.coordinates.shape != vectors.player.at(at.weights).coordinates.shape:
-            raise ValueError(f"coordinates of shape {at.coordinates.shape} do not fit the weights")
-        return at, Proposal(at.weights, vector(f"{name}.g"), float(saved[f"{name}.loss"]))
+        weights = vector(f"{name}.weights")
+        shape = vectors.player.at(weights).coordinates.shape
+        # Infinite where weights are zero in an entropic geometry.
+        at = WeightsPoint(weights, array(saved, f"{name}.coordinates", np.float64, shape, infinite=True))
+        return at, Proposal(at.weights, vector(f"{name}.g"), number(saved, f"{name}.loss"))
 
     w, proposal = point("epoch")
     last = None
     if "last.eta" in saved:
         u_w, found = point("last")
         eta, log_partition, divergence = (
-            float(saved[f"last.{name}"]) for name in ("eta", "log_partition", "divergence")
+            number(saved, f"last.{name}") for name in ("eta", "log_partition", "divergence")
         )
         turn = (vector("last.turn"), vector("last.moved")) if "last.turn" in saved else None
         last = Last(u_w, None, found, eta, turn, log_partition, divergence)
     before = {name.removeprefix(_BEFORE): saved[name] for name in saved if name.startswith(_BEFORE)}
-    total, loss = float(saved["average.total"]), float(saved["average.loss"])
+    require(not any(name.startswith(_BEFORE) for name in before), "it has more than one state before the last step")
+    balance, eta = number(saved, "epoch.balance", least=0), number(saved, "eta", least=0)
+    require(balance > 0.0 and eta > 0.0, "its steps are not positive")
+    iteration = count(saved, "iteration", most=run.counters.iterations)
     return DualExtragradientState(
         vectors=vectors,
-        epoch=Epoch(w, None, proposal, float(saved["epoch.balance"]), float(saved["epoch.gap"])),
-        average=Average(total, vector("average.weights"), vector("average.g"), loss, None),
+        epoch=Epoch(w, None, proposal, balance, number(saved, "epoch.gap", infinite=True)),
+        average=Average(
+            number(saved, "average.total", least=0),
+            vector("average.weights"),
+            vector("average.g"),
+            number(saved, "average.loss"),
+            None,
+        ),
         sum_w=vector("sum_w"),
         sum_z=None,
-        eta=float(saved["eta"]),
+        eta=eta,
         warm=tuple((None, None) for _ in run.shards),
         last=last,
         before=load_state_dict(run, vectors, before) if before else None,
-        credit=float(saved["credit"]),
-        iteration=int(saved["iteration"]),
+        credit=number(saved, "credit"),
+        iteration=iteration,
     )

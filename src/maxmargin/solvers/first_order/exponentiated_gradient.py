@@ -89,7 +89,7 @@ class ExponentiatedGradient(Solver):
         super().__post_init__()
         _checks.number("growth", self.growth, least=1)
         _checks.integer("block_size", self.block_size, least=1)
-        if self.eta != "auto":
+        if not _checks.is_one_of(self.eta, "auto"):
             _checks.positive("eta", self.eta)
 
     def unsupported(self, problem: Problem) -> str | None:

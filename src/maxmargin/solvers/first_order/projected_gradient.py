@@ -79,7 +79,7 @@ class ProjectedGradient(SaddlePointSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step_size not in ("auto", "constant"):
+        if not _checks.is_one_of(self.step_size, "auto", "constant"):
             _checks.positive("step_size", self.step_size)
 
     def init(self, run: Run, start: Start) -> ProjectedGradientState:

@@ -140,7 +140,7 @@ class ProjectedSubgradient(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step_size != "auto":
+        if not _checks.is_one_of(self.step_size, "auto"):
             _checks.positive("step_size", self.step_size)
 
     def init(self, run: Run, start: Start) -> ProjectedSubgradientState:

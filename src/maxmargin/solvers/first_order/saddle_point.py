@@ -43,7 +43,7 @@ class SaddlePointSolver(Solver):
     def __post_init__(self) -> None:
         super().__post_init__()
         _checks.number("inexact", self.inexact, least=0)
-        if self.balance != "auto":
+        if not _checks.is_one_of(self.balance, "auto"):
             _checks.positive("balance", self.balance)
 
     @classmethod
@@ -110,8 +110,8 @@ class BregmanSolver(SaddlePointSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.geometry, Geometry) and self.geometry != "auto":
-            raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {self.geometry!r}')
+        if not isinstance(self.geometry, Geometry) and not _checks.is_one_of(self.geometry, "auto"):
+            raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {_checks.shown(self.geometry)}')
 
     def geometry_for(self, problem: Problem) -> Geometry:
         """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, StateDict, weight_sized
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, StateDict
+from maxmargin.optimization.saved import array, number, require, vector
 from maxmargin.problem import InexactError, Problem
 from maxmargin.regions import Ridge
 from maxmargin.structures.base import FloatArray
@@ -68,11 +69,14 @@ class OnlinePasses(OnlineSolver):
 
     def load_state_dict(self, run: Run, saved: StateDict) -> PassesState:
         """The same sums over a new view."""
-        view = self.view(run)
+        view, n = self.view(run), run.problem.n_weights
         if view is not None:
-            with_memory(view, saved["memory"])
-        total, late = weight_sized(run, saved["total"]), weight_sized(run, saved["late"])
-        return PassesState(view, total, late, float(saved["visits"]), float(saved["tally"]))
+            with_memory(view, array(saved, "memory", np.float64, (None,)))
+        total, late, tally = vector(saved, "total", n), vector(saved, "late", n), number(saved, "tally")
+        each = 1 if view is None else run.problem.structure.n_examples  # of a step
+        visits = number(saved, "visits", least=0)
+        require(visits == each * run.counters.iterations, f"{visits:g} visits in {run.counters.iterations} passes")
+        return PassesState(view, total, late, visits, tally)
 
 
 def ridge_of(problem: Problem) -> Ridge:
@@ -83,8 +87,6 @@ def ridge_of(problem: Problem) -> Ridge:
 
 def with_memory(examples: Any, memory: FloatArray) -> Any:
     """The compiled view with the memory that its oracle had between two calls."""
-    if not np.isfinite(memory).all():
-        raise ValueError("the oracle's memory is not finite")
     examples.remember(memory)
     return examples
 

@@ -38,6 +38,7 @@ from maxmargin import _checks, _kernels
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import Run, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.saved import array, count, require, value_of
 from maxmargin.solvers.online.base import OnlineSolver, finite_pass, ridge_of, signs_of, with_memory
 from maxmargin.structures._arrays import as_bytes
 from maxmargin.structures.base import FloatArray, IntArray
@@ -58,11 +59,18 @@ def _is_mark(passes: int) -> bool:
     return at == passes
 
 
-_BLOCKS = (
-    *("starts", "alpha", "idle", "part_starts", "part", "change"),
-    *("g", "late", "w", "gap", "asked", "older", "newer", "numbers"),
-)
-"""The arrays of the compiled blocks, in the order of their ``state`` and ``restore``."""
+_BLOCKS = {
+    **{"starts": np.int64, "alpha": np.float64, "idle": np.int32, "part_starts": np.int64, "part": np.int32},
+    **dict.fromkeys(("change", "g", "late", "w", "gap"), np.float64),
+    **{"asked": np.uint8, "older": np.float64, "newer": np.float64, "numbers": np.float64},
+}
+"""The arrays of the compiled blocks and their types, in the order of their ``state`` and ``restore``."""
+
+_ROOM = 1 << 24
+"""Bytes of inner products that any file may ask for."""
+
+_SUMS = 1e-6
+"""Relative error of sums of changes: they drift by rounding between two refreshes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +149,53 @@ class BlockFrankWolfe(OnlineSolver):
         }
 
     def load_state_dict(self, run: Run, saved: StateDict) -> BlockState:
-        """The same blocks over a new view."""
-        blocks = self._blocks(run, with_memory(run.problem.examples(), saved["memory"]))
-        values = {**saved, "change": saved["change"].astype(np.float64)}
+        """The same blocks over a new view, once their outputs are found legal and their sums true."""
+        passes = count(saved, "passes")
+        require(passes == run.counters.iterations, f"{passes} passes in {run.counters.iterations} iterations")
+        arrays = self._checked_arrays(run, saved)
+        blocks = self._blocks(run, with_memory(run.problem.examples(), array(saved, "memory", np.float64, (None,))))
         try:
-            blocks.restore(*(values[name] for name in _BLOCKS))
-        except (ArithmeticError, TypeError) as error:
+            blocks.restore(*arrays.values())
+            self._check_sums(run, blocks)
+            blocks.restore(*arrays.values())  # the check has moved them by rounding
+        except (ArithmeticError, LookupError, TypeError) as error:
             raise ValueError(str(error)) from None
-        return BlockState(blocks, None, int(saved["passes"]))
+        return BlockState(blocks, None, passes)
+
+    def _checked_arrays(self, run: Run, saved: StateDict) -> StateDict:
+        """The arrays of the blocks, finite, and no more outputs than are ever kept."""
+        n = run.problem.structure.n_examples
+        values = {**saved, "change": np.asarray(value_of(saved, "change"), dtype=np.float64)}
+        arrays = {
+            name: array(values, name, kind, ((n + 1 if name == "starts" else None),)) for name, kind in _BLOCKS.items()
+        }
+        starts, alpha = arrays["starts"], arrays["alpha"]
+        kept = np.diff(starts)
+        require(starts[0] == 0 and starts[-1] == len(alpha) and (kept > 0).all(), "an example has no output")
+        # Beyond the limit only outputs with mass are kept: their inner products must not take more than the file would.
+        many = kept[kept > self.outputs].astype(np.float64)
+        room = 10 * sum(one.nbytes for one in arrays.values()) + _ROOM
+        require(4.0 * (many**2).sum() <= room, f"an example has {int(many.max(initial=0))} outputs")
+        total = np.add.reduceat(alpha, starts[:-1]) if n else np.ones(0)
+        require((np.abs(total - 1.0) <= _SUMS).all(), "the dual variables of an example do not sum to 1")
+        require((arrays["change"] != 0.0).all(), "an output has a part without a change")
+        require((arrays["gap"] >= 0.0).all(), "a gap is negative")
+        return arrays
+
+    def _check_sums(self, run: Run, blocks: Any) -> None:
+        """ValueError unless the outputs are legal, so that bounds hold, and the sums over them are theirs."""
+        problem = run.problem
+        # Of several good outputs the set holds pairs, and points of a relaxation are not outputs.
+        if problem.good is None and not problem.relaxed and problem.rescaling != "slack":
+            held = self.active_set(BlockState(blocks))
+            legal = held.feasible(problem.structure)
+            require(legal is not None and len(legal.alpha) == len(held.alpha), "an output that it keeps is not legal")
+        g, loss = np.array(blocks.g), blocks.loss
+        blocks.refresh()
+        again = np.asarray(blocks.g)
+        scale = 1.0 + np.abs(again).max(initial=0.0)
+        require((np.abs(g - again) <= _SUMS * scale).all(), "its feature sums are not those of its outputs")
+        require(abs(loss - blocks.loss) <= _SUMS * (1.0 + abs(loss)), "its loss is not that of its outputs")
 
     def _order(self, run: Run, state: BlockState) -> IntArray:
         """The examples of the next pass."""

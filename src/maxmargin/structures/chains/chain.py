@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
-from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import example_numbers, offsets_in_memory, offsets_of, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
 from maxmargin.structures.chains.sequences import LabelSequences
 from maxmargin.structures.chains.transitions import TransitionConstraints
@@ -70,16 +70,16 @@ class Chain(LabelSequences):
         constraints: TransitionConstraints | None = None,
     ) -> None:
         super().__init__(lengths, n_labels, constraints)
-        if transitions not in ("shared", "each"):
-            raise ValueError(f'transitions must be "shared" or "each", got {transitions!r}')
+        _checks.one_of("transitions", transitions, ("shared", "each"))
         self.transitions: Transitions = transitions
         self._constrained = constraints is not None and not constraints.allows_all
         square = self.n_labels**2
         if transitions == "shared":
-            second = Block("pairs", offsets_of(np.full(len(self.lengths), square)))
+            second = Block("pairs", offsets_in_memory(np.ones_like(self.lengths), square, "pairs of labels"))
         else:
-            second = Block("edges", offsets_of(np.maximum(self.lengths - 1, 0) * square))
-        self.blocks = (Block("nodes", offsets_of(self.lengths * self.n_labels)), second)
+            edges = np.maximum(self.lengths - 1, 0)
+            second = Block("edges", offsets_in_memory(edges, square, "pairs of labels at all edges"))
+        self.blocks = (Block("nodes", offsets_in_memory(self.lengths, self.n_labels, "labels at all positions")), second)
 
     @cached_property
     def part_bound(self) -> FloatArray:
@@ -87,6 +87,7 @@ class Chain(LabelSequences):
 
         0 for nodes and edges that no possible output has, and for forbidden pairs.
         """
+        self._require_memory()
         bound = np.ones(self.n_parts)
         rules = self._rules
         if self._constrained:
@@ -294,7 +295,8 @@ class Chain(LabelSequences):
 
     def oracle(self, ranks: int = 1) -> Any:
         """Viterbi, or the ``ranks`` best, and slack rescaling of one example at a time."""
-        return _kernels.ChainOracle(self.lengths, self.n_labels, self.transitions == "shared", *self._masks, ranks)
+        most = _checks.integer("ranks", ranks, least=1, most=((1 << 31) - 1) // self.n_labels)
+        return _kernels.ChainOracle(self.lengths, self.n_labels, self.transitions == "shared", *self._masks, most)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
-from maxmargin.structures._arrays import example_numbers, offsets_of, vector
+from maxmargin.structures._arrays import example_numbers, offsets_in_memory, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points
 from maxmargin.structures.chains.sequences import LabelSequences
 from maxmargin.structures.chains.transitions import TransitionConstraints
@@ -58,17 +58,18 @@ class SecondOrderChain(LabelSequences):
         self, lengths: npt.ArrayLike, n_labels: int, *, constraints: TransitionConstraints | None = None
     ) -> None:
         super().__init__(lengths, n_labels, constraints)
-        k, n = self.n_labels, len(self.lengths)
+        k, once = self.n_labels, np.ones_like(self.lengths)
         self.blocks = (
-            Block("nodes", offsets_of(self.lengths * k)),
-            Block("pairs", offsets_of(np.full(n, k**2))),
-            Block("triples", offsets_of(np.full(n, k**3))),
+            Block("nodes", offsets_in_memory(self.lengths, k, "labels at all positions")),
+            Block("pairs", offsets_in_memory(once, k**2, "pairs of labels")),
+            Block("triples", offsets_in_memory(once, k**3, "triples of labels")),
         )
 
     @cached_property
     def part_bound(self) -> FloatArray:
         """1 for nodes; pairs (a, a) and triples (a, a, a) can come at every place that has them, pairs (a, b) and
         triples (a, b, a) at every second, other triples at every third."""
+        self._require_memory()
         k, bound = self.n_labels, np.ones(self.n_parts)
         edges, triples = np.maximum(self.lengths - 1, 0), np.maximum(self.lengths - 2, 0)
         same = np.eye(k, dtype=bool)
@@ -176,7 +177,8 @@ class SecondOrderChain(LabelSequences):
 
     def oracle(self, ranks: int = 1) -> Any:
         """Viterbi, or the ``ranks`` best, of one example at a time."""
-        return _kernels.SecondOrderOracle(self.lengths, self.n_labels, *self._flags, ranks)
+        most = _checks.integer("ranks", ranks, least=1, most=((1 << 31) - 1) // self.n_labels**2)
+        return _kernels.SecondOrderOracle(self.lengths, self.n_labels, *self._flags, most)
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
 from maxmargin.structures._arrays import assembled, lengths_of, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import FloatArray, IntArray, Labeling, Polytope, Ragged, Structure
@@ -35,10 +34,8 @@ class LabelSequences(Structure):
 
     def __init__(self, lengths: npt.ArrayLike, n_labels: int, constraints: TransitionConstraints | None) -> None:
         self.lengths = lengths_of(lengths)
-        self.n_labels = operator.index(n_labels)
-        if not 1 <= self.n_labels <= self.most_labels:
-            remedy = "" if self.order == 1 else "; use Chain for more"
-            raise ValueError(f"n_labels must be between 1 and {self.most_labels}, got {n_labels}{remedy}")
+        remedy = "" if self.order == 1 else "use Chain for more"
+        self.n_labels = _checks.integer("n_labels", n_labels, least=1, most=self.most_labels, hint=remedy)
         if constraints is not None and not isinstance(constraints, TransitionConstraints):
             raise ValueError(f"constraints must be a TransitionConstraints or None, got {type(constraints).__name__}")
         if constraints is not None and constraints.n_labels != n_labels:
@@ -65,8 +62,7 @@ class LabelSequences(Structure):
 
     def _flat(self, labels: Sequence[Any]) -> IntArray:
         """Legal label sequences, integers in ``0 .. K - 1``, one after the other."""
-        wrong_count = f"expected {self.n_examples} label sequences, got {len(labels)}"
-        flat = joined_labels(labels, self.lengths, wrong_count, "position")
+        flat = joined_labels(labels, self.lengths, "label sequences", "position")
         check_range(flat, self.n_labels, self.lengths, self.name)
         if self.constraints is not None:
             self.constraints.refuse(flat, self.lengths)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import FloatArray, IntArray, integers
+from maxmargin import _checks, _memory
+from maxmargin.structures._arrays import FloatArray, IntArray, array_of, integers, lengths_of
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -49,7 +50,9 @@ class TransitionConstraints:
     @classmethod
     def anything(cls, n_labels: int) -> TransitionConstraints:
         """No constraints."""
-        return cls(np.ones((n_labels, n_labels), dtype=bool), np.ones(n_labels, dtype=bool), np.ones(n_labels, bool))
+        n = _checks.integer("n_labels", n_labels, least=1)
+        _memory.require(float(n) ** 2, "a flag for each pair of labels", "give fewer labels")
+        return cls(np.ones((n, n), dtype=bool), np.ones(n, dtype=bool), np.ones(n, dtype=bool))
 
     @classmethod
     def bio(cls, labels: Sequence[str]) -> TransitionConstraints:
@@ -84,12 +87,16 @@ class TransitionConstraints:
         """
         number = {name: at for at, name in enumerate(_names(labels))}
         allowed, first, last = (flags.copy() for flags in cls.anything(len(number))._flags)
-        for pair in pairs:
-            if isinstance(pair, str) or len(pair) != 2:
-                raise ValueError(f"forbidden transitions must be pairs of labels, got {pair!r}")
+        for given in _checks.listed("forbidden transitions", pairs, "a list of pairs of labels", sized=False):
+            pair = _checks.listed("a forbidden transition", given, "a pair of labels, each may be None")
+            shown = _checks.shown(given)
+            if len(pair) != 2:
+                raise ValueError(f"forbidden transitions must be pairs of labels, got {shown}")
             for name in pair:
-                if name is not None and name not in number:
-                    raise ValueError(f"forbidden transition {pair!r}: there is no label {name!r}; use the labels given")
+                if name is not None and not (isinstance(name, str) and name in number):
+                    raise ValueError(
+                        f"forbidden transition {shown}: there is no label {_checks.shown(name)}; use the labels given"
+                    )
             before, after = (None if name is None else number[name] for name in pair)
             if before is not None and after is not None:
                 allowed[before, after] = False
@@ -158,7 +165,11 @@ class TransitionConstraints:
             labels: of all positions, sequence after sequence, integers in ``0 .. K - 1``, shape ``(n_positions,)``.
             lengths: of the sequences.
         """
-        flat, sizes = integers(labels, "labels"), integers(lengths, "lengths")
+        flat, sizes = integers(labels, "labels"), lengths_of(lengths)
+        if flat.shape != (sizes.sum(),) or (flat.size and (flat.min() < 0 or flat.max() >= self.n_labels)):
+            raise ValueError(
+                f"labels must be {int(sizes.sum())} numbers in 0..{self.n_labels - 1}, one per position of the lengths"
+            )
         ends = np.cumsum(sizes, dtype=np.int64)
         wrong = np.zeros(len(flat), dtype=bool)
         wrong[1:] = ~self.pairs[flat[:-1], flat[1:]]
@@ -208,7 +219,7 @@ def _powers(start: BoolArray, follows: BoolArray, count: int) -> BoolArray:
 
 
 def _booleans(values: Any, what: str) -> BoolArray:
-    flags = np.array(values)
+    flags = np.array(array_of(values, what, "b", "an array of booleans"))
     if flags.dtype != np.bool_:
         raise ValueError(f"{what} must be an array of booleans, got {flags.dtype}")
     flags.setflags(write=False)
@@ -216,14 +227,14 @@ def _booleans(values: Any, what: str) -> BoolArray:
 
 
 def _names(labels: Sequence[str]) -> list[str]:
-    names = [labels] if isinstance(labels, str) else list(labels)
-    if isinstance(labels, str) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"labels must be a sequence of strings, got {labels!r}")
+    names = _checks.listed("labels", labels, "a sequence of strings", sized=False)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"labels must be a sequence of strings, got {_checks.shown(labels)}")
     if not names:
         raise ValueError("labels must not be empty")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"label {twice!r} comes twice; give every label once, in the order of their numbers")
+        raise ValueError(f"label {_checks.shown(twice)} comes twice; give every label once, in the order of their numbers")
     return names
 
 

@@ -142,6 +142,8 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
     ranks = _checks.integer("k", k, least=1)
     scores = vector(scores, structure.n_parts, "scores")
     n = structure.n_examples
+    # Each part of a variable is chosen or not, so that no example has more than 2^parts outputs.
+    structure._require_memory(min(ranks, 2 ** min(int(np.diff(structure.blocks[0].offsets).max(initial=0)), 62)))
     listed: list[Points] = []
     best = structure.argmax(scores)
     mine = [structure.parts_of([i]) for i in range(n)]

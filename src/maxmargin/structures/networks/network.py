@@ -27,7 +27,6 @@ gradients over the edge parts that are positive.
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -77,9 +76,7 @@ class Network(Structure):
     def __init__(
         self, n_nodes: npt.ArrayLike, edges: npt.ArrayLike, edge_offsets: npt.ArrayLike, n_labels: int
     ) -> None:
-        self.n_labels = operator.index(n_labels)
-        if not 1 <= self.n_labels <= 4096:
-            raise ValueError(f"n_labels must be between 1 and 4096, got {n_labels}")
+        self.n_labels = _checks.integer("n_labels", n_labels, least=1, most=4096)
         self._graphs = Cut(n_nodes, edges, edge_offsets)
         nodes, links = self._graphs.blocks
         self.n_nodes, self.edges, self.edge_offsets = self._graphs.n_nodes, self._graphs.edges, links.offsets
@@ -105,8 +102,7 @@ class Network(Structure):
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one labeling per example (integers in ``0 .. K - 1``, one per node)."""
-        wrong_count = f"{len(labels)} labelings for {self.n_examples} examples; give one array per example"
-        flat = joined_labels(labels, self.n_nodes, wrong_count)
+        flat = joined_labels(labels, self.n_nodes)
         check_range(flat, self.n_labels, self.n_nodes, self.name)
         ends = flat[self._graphs._ends()]
         pairs = self.starts[1] + self._pair_parts(ends[:, 0], ends[:, 1])

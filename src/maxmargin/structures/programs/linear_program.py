@@ -26,7 +26,8 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin._sparse import sp
-from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, vector
+from maxmargin.structures._arrays import array_of, example_numbers, offsets_of, one_per_example, pieces, vector
+from maxmargin.structures._user_sparse import to_csr
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
 from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.programs import linear_projection
@@ -66,7 +67,9 @@ class _Program:
                 f"example {example}: A has {self.n} columns and A_eq has {self.E.shape[1]}; give one column per part"
             )
         self.e = _vector(np.zeros(0) if A_eq is None else b_eq, int(self.E.shape[0]), example, "b_eq", "row of A_eq")
-        self.u = _vector(upper if _many(upper) else np.full(self.n, upper), self.n, example, "upper", "part")
+        if not _many(upper):
+            upper = np.full(self.n, _checks.number(f"example {example}: upper", upper, least=0))
+        self.u = _vector(upper, self.n, example, "upper", "part")
         if (self.u < 0).any():
             raise ValueError(f"example {example}: upper must be >= 0, got {self.u.min()}; parts are never negative")
 
@@ -83,15 +86,19 @@ class _Program:
 
 def _matrix(value: Any, example: int, name: str) -> sp.csr_array:
     wrong = f"example {example}: {name} must be a 2-D array or sparse matrix of finite numbers (rows x parts)"
+    wanted = "a 2-D array or sparse matrix of finite numbers (rows x parts)"
+    if not sp.issparse(value):
+        found = array_of(value, f"example {example}: {name}", "fiub", wanted)
+        if found.ndim != 2:
+            raise ValueError(f"{wrong}, got shape {found.shape}")
+        value = sp.csr_array(np.asarray(found, dtype=np.float64))
+    if value.dtype.kind not in "fiub" or len(value.shape) != 2:
+        raise ValueError(f"{wrong}, got shape {value.shape} of {value.dtype}")
     try:
-        found = sp.csr_array(value, dtype=np.float64, copy=True) if sp.issparse(value) else np.asarray(value)
-        if not sp.issparse(found) and (found.ndim != 2 or found.dtype.kind not in "fiub"):
-            raise ValueError
-        matrix = sp.csr_array(found).astype(np.float64)
+        matrix = sp.csr_array(to_csr(value), copy=True)
         matrix.check_format(full_check=True)
-    except (TypeError, ValueError):
-        shape = f"shape {value.shape}" if hasattr(value, "shape") else type(value).__name__
-        raise ValueError(f"{wrong}, got {shape}") from None
+    except ValueError as error:
+        raise ValueError(f"{wrong}: {error}") from None
     matrix.sum_duplicates()
     if not np.isfinite(matrix.data).all():
         raise ValueError(f"{wrong}; leave out rows that hold NaN or infinity")
@@ -99,12 +106,7 @@ def _matrix(value: Any, example: int, name: str) -> sp.csr_array:
 
 
 def _vector(value: Any, length: int, example: int, name: str, per: str) -> FloatArray:
-    try:
-        found = np.asarray(value)
-        if found.dtype.kind not in "fiub":
-            raise TypeError
-    except (TypeError, ValueError):
-        raise ValueError(f"example {example}: {name} must be {length} finite numbers, one per {per}") from None
+    found = array_of(value, f"example {example}: {name}", "fiub", f"{length} finite numbers, one per {per}")
     if found.shape != (length,) or not np.isfinite(found).all():
         got = f"shape {found.shape}" if found.shape != (length,) else "NaN or infinity"
         raise ValueError(f"example {example}: {name} must be {length} finite numbers, one per {per}, got {got}")
@@ -143,20 +145,18 @@ class LinearProgram(Structure):
         relaxed: bool = False,
     ) -> None:
         _checks.flag("relaxed", relaxed)
-        n = _length(A, "A")
-        given = {"b": b, "A_eq": A_eq, "b_eq": b_eq}
-        for name, value in given.items():
-            if value is not None and _length(value, name) != n:
-                raise ValueError(f"{name} has {len(value)} entries for {n} examples; give one per example")
+        wanted = "a list with one entry per example"
+        n = len(_checks.listed("A", A, wanted))
         if b is None or (A_eq is None) != (b_eq is None):
             raise ValueError("give b with A, and b_eq with A_eq")
-        uppers = list(upper) if _many(upper) else [upper] * n
-        if len(uppers) != n:
-            raise ValueError(f"upper has {len(uppers)} entries for {n} examples; give one number, or one per example")
-        programs = [
-            _Program(i, A[i], b[i], None if A_eq is None else A_eq[i], None if b_eq is None else b_eq[i], uppers[i])
-            for i in range(n)
-        ]
+        uppers = upper if _many(upper) else [upper] * n
+        given = {"A": A, "b": b, "A_eq": A_eq, "b_eq": b_eq, "upper": uppers}
+        lists = []
+        for name, value in given.items():
+            lists.append([None] * n if value is None else _checks.listed(name, value, wanted))
+            if len(lists[-1]) != n:
+                raise ValueError(f"{name} has {len(lists[-1])} entries for {n} examples; give one per example")
+        programs = [_Program(i, *own) for i, own in enumerate(zip(*lists, strict=True))]
         self._setup(programs, bool(relaxed))
         self._check_feasible()
 
@@ -190,10 +190,9 @@ class LinearProgram(Structure):
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """Batch points of the given vectors, each checked against its constraints."""
-        if len(labels) != self.n_examples:
-            raise ValueError(f"{len(labels)} outputs for {self.n_examples} examples; give one vector per example")
         found = []
-        for i, (label, program) in enumerate(zip(labels, self.programs, strict=True)):
+        given = one_per_example(labels, self.n_examples, "outputs")
+        for i, (label, program) in enumerate(zip(given, self.programs, strict=True)):
             z = _vector(label, program.n, i, "the output", "part")
             if program.violation(z) > 1e-9:
                 raise ValueError(
@@ -457,7 +456,3 @@ def _many(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
-def _length(value: Any, name: str) -> int:
-    if isinstance(value, (str, bytes, dict, set, frozenset)) or sp.issparse(value) or not hasattr(value, "__len__"):
-        raise ValueError(f"{name} must be a list with one entry per example, got {type(value).__name__}")
-    return len(value)

@@ -22,7 +22,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin.structures._arrays import integers
+from maxmargin import _checks
+from maxmargin.structures._arrays import example_numbers
 from maxmargin.structures.trees.cliques import MOST_JOINT, CliqueTables
 from maxmargin.structures.trees.tree import Tree
 
@@ -57,8 +58,8 @@ class JunctionTree(Tree):
         cliques: Sequence[Any] | None = None,
         width: int | None = None,
     ) -> None:
-        if width is not None and (integers(width, "width").ndim or width < 1):
-            raise ValueError(f"width must be an integer >= 1 or None, got {width!r}")
+        if width is not None:
+            width = min(_checks.integer("width", width, least=1, hint="None for any"), 1 << 30)
         self._read(n_nodes, n_labels, edges, edge_offsets, labels)
         if cliques is not None:
             self._add(CliqueTables.of(cliques, self.node_offsets, n_labels=self.n_labels))
@@ -80,5 +81,5 @@ class JunctionTree(Tree):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; their elimination orders are not worked out again."""
         other = super().select(indices)
-        other.width = self.width[np.asarray(indices, dtype=np.int64)]
+        other.width = self.width[example_numbers(indices, self.n_examples)]
         return other

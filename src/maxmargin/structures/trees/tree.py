@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
-from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_of, ranges, vector
+from maxmargin.structures._arrays import assembled, example_numbers, integers, offsets_in_memory, offsets_of, ranges, vector
 from maxmargin.structures._labeled import check_edges, edge_lists, joined_labels
 from maxmargin.structures.base import Block, FloatArray, IntArray, Labeling, Points, Polytope, Ragged, Structure
 from maxmargin.structures.fallbacks import generic
@@ -131,6 +131,7 @@ class Tree(Structure):
     def _check_sizes(self) -> None:
         if (self.sizes >= 1 << 31).any():
             raise ValueError(f"example {int(np.argmax(self.sizes >= 1 << 31))} has 2^31 parts or more; split it")
+        offsets_in_memory(self.sizes, 1, "labels at all nodes and edges")
 
     def _vocabulary(self, labels: npt.ArrayLike) -> IntArray:
         numbers = integers(labels, "labels")
@@ -215,7 +216,7 @@ class Tree(Structure):
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The packed vertex of one labeling per example: an integer label per node."""
-        flat = joined_labels(labels, self.n_nodes, f"expected {self.n_examples} labelings, got {len(labels)}")
+        flat = joined_labels(labels, self.n_nodes)
         at = self._places(flat)
         u, v = self.ends
         edges = self.starts[1] + self._tables[:-1] + at[u] * self.n_labels[v] + at[v]
@@ -226,6 +227,7 @@ class Tree(Structure):
         """Of one label per node of the batch: its place among those of its node, and whether it is one of them."""
         if self._labels is None:
             return flat, (flat >= 0) & (flat < self.n_labels)
+        flat = np.clip(flat, -1, 1 << 31)  # larger numbers are no labels, and would overflow
         # Labels rise within a node, so node * (all labels) + label rises over the batch.
         n_all = max(int(self._labels.max(initial=0)), int(flat.max(initial=0))) + 1
         known = np.repeat(np.arange(len(self.n_labels)), self.n_labels) * n_all + self._labels
@@ -332,7 +334,7 @@ class Tree(Structure):
 
     def oracle(self, ranks: int = 1) -> Any:
         """Max-product, or the ``ranks`` best, and slack rescaling on one example at a time."""
-        return _kernels.TreeOracle(self._batch, ranks)
+        return _kernels.TreeOracle(self._batch, _checks.integer("ranks", ranks, least=1, most=MOST_RANKS))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; their elimination orders are not worked out again."""

@@ -41,9 +41,12 @@ class Checkpoints:
             self.remove()
 
     def remove(self) -> None:
-        """Remove all checkpoints."""
-        for path in self.found():
-            path.unlink(missing_ok=True)
+        """Remove all checkpoints, with the saves before the last ones."""
+        from maxmargin.optimization.checkpoint import PREVIOUS  # here, as commands start without solvers
+
+        for path in list(self.path.parent.iterdir()):
+            if self._own.fullmatch(path.name.removesuffix(PREVIOUS)):
+                path.unlink(missing_ok=True)
 
     def summary(self, written: Sequence[Path] = ()) -> str:
         """Return what an interruption leaves behind: the model if it is among the written files, or checkpoints."""

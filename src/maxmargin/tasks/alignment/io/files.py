@@ -95,6 +95,10 @@ def _joined(path: AnyPath) -> Bitext:
     return pair
 
 
+_SENTENCES, _SENTENCES_PER_LINK = 100_000, 100
+"""A file that does not say how many sentences it has may name so many, and so many more for each link."""
+
+
 @dataclass(frozen=True, eq=False)
 class LinkFile:
     """The links of a file, not yet matched with sentences.
@@ -159,11 +163,25 @@ class LinkFile:
     def _checked(self, bitext: Bitext | None, sentences: int | None) -> tuple[Table, IntArray]:
         """Sorted distinct links of the right number of pairs, and the offsets of the pairs."""
         count = len(bitext) if bitext is not None else self.sentences if sentences is None else sentences
+        if bitext is None and sentences is None:
+            self._check_numbers()
         self._check_count(count)
         if bitext is not None:
             self._check_positions(bitext)
         table = _distinct(self.table)
         return table, _offsets(table.sentence, count)
+
+    def _check_numbers(self) -> None:
+        """Raise FileError if a NAACL file names sentences far beyond what its links can be of: each takes memory."""
+        if self.counted or self.sentences <= _SENTENCES + _SENTENCES_PER_LINK * len(self.table.links):
+            return
+        at = int(np.argmax(self.table.sentence)) if len(self.table.sentence) else None
+        raise problem(
+            self.path,
+            None if at is None else int(self.table.line[at]),
+            f"sentence {self.sentences} in a file of {count_of(len(self.table.links), 'link')}; correct the number, or "
+            "give the sentences that the links belong to",
+        )
 
     def _check_count(self, count: int) -> None:
         if self.counted:

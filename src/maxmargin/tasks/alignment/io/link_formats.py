@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin._terminal import printable
+from maxmargin._messages import quoted
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.text import AnyPath, FileError, lines_of, problem
 
@@ -87,7 +87,7 @@ def recognize(path: AnyPath, data: bytes) -> str:
     raise problem(
         path,
         line,
-        f"{_shown(b' '.join(first))} is neither Pharaoh (0-0 1p2), NAACL (1 1 1 S) nor JSON ([[0, 0]]); check that "
+        f"{quoted(b' '.join(first))} is neither Pharaoh (0-0 1p2), NAACL (1 1 1 S) nor JSON ([[0, 0]]); check that "
         "this is a file of links",
     )
 
@@ -100,11 +100,6 @@ def parse(path: AnyPath, data: bytes, form: str) -> Table:
         table = _pharaoh(path, data)
         return _without_null(replace(table, links=table.links - 1))
     return _naacl(path, data) if form == "naacl" else _json(path, data)
-
-
-def _shown(text: bytes | str) -> str:
-    words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    return repr(printable(words if len(words) <= 40 else words[:37] + "..."))
 
 
 class _Rows:
@@ -148,7 +143,7 @@ def _finite(text: Any) -> float | None:
 def _confidence(path: AnyPath, line: int | None, text: Any) -> float:
     value = _finite(text)
     if value is None:
-        raise problem(path, line, f"{_shown(str(text))} is not a confidence; give a finite number such as 0.93")
+        raise problem(path, line, f"{quoted(str(text))} is not a confidence; give a finite number such as 0.93")
     return value
 
 
@@ -245,7 +240,7 @@ def _pharaoh_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
                 raise problem(
                     path,
                     number + 1,
-                    f"{_shown(word)} is not a link; write source-target such as 0-0, or 0p0 for a possible link",
+                    f"{quoted(word)} is not a link; write source-target such as 0-0, or 0p0 for a possible link",
                 )
             source, joint, target, confidence = match.groups()
             certain = None if confidence is None else _confidence(path, number + 1, confidence.decode())
@@ -304,18 +299,18 @@ def _naacl_by_lines(path: AnyPath, chunk: bytes, before: int) -> Table:
             raise problem(
                 path,
                 number,
-                f"{_shown(b' '.join(words))} is not a link; write sentence, source and target word, each from 1, "
+                f"{quoted(b' '.join(words))} is not a link; write sentence, source and target word, each from 1, "
                 "then S or P, then a confidence",
             )
         rest = words[3:]
         mark = rest.pop(0) if rest and rest[0] in (b"S", b"P") else b"S"
         if len(rest) > 1:
-            raise problem(path, number, f"{_shown(words[3])} is neither S nor P; use one of them")
+            raise problem(path, number, f"{quoted(words[3])} is neither S nor P; use one of them")
         if rest and len(words) == 4 and _finite(rest[0].decode("utf-8")) is None:
             raise problem(
                 path,
                 number,
-                f"{_shown(rest[0])} is neither S, P nor a confidence; use S or P, or a finite number such as 0.93",
+                f"{quoted(rest[0])} is neither S, P nor a confidence; use S or P, or a finite number such as 0.93",
             )
         sentence = int(words[0])
         if sentence == 0:
@@ -394,7 +389,7 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
     given = {"links": value} if isinstance(value, list) else value
     if not isinstance(given, dict) or not given or not set(given) <= _KEYS or set(given) == {"confidence"}:
         raise wrong(
-            f"{_shown(json.dumps(value))} is not a list of links; write [[0, 0], [1, 2]] or an object with links, or "
+            f"{quoted(json.dumps(value))} is not a list of links; write [[0, 0], [1, 2]] or an object with links, or "
             "with sure and possible"
         )
     confidence = given.get("confidence")
@@ -410,7 +405,7 @@ def _json_pair(rows: _Rows, sentence: int, value: Any, line: int) -> None:
         for place, link in enumerate(listed):
             good = isinstance(link, list) and 2 <= len(link) <= 3 and all(_is_position(word) for word in link[:2])
             if not good or (len(link) == 3 and (key != "links" or link[2] not in ("S", "P"))):
-                raise wrong(f'{_shown(json.dumps(link))} is not a link; write [0, 0] or [0, 0, "P"], positions from 0')
+                raise wrong(f'{quoted(json.dumps(link))} is not a link; write [0, 0] or [0, 0, "P"], positions from 0')
             sure = mark and (len(link) == 2 or link[2] == "S")
             certain = None
             if key == "links" and confidence is not None:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, count_of, problem, read_text
-from maxmargin.tasks.reranking.io.inputs import quoted
 
 _BLANKS = 1
 """The layout of cells that runs of white space separate, as the kernel numbers them."""

@@ -8,17 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._terminal import printable
+from maxmargin._messages import quoted
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, paths_of, problem, read_text
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
-
-
-def quoted(text: str | bytes) -> str:
-    """Return a piece of a file for a message, in quotes and not too long."""
-    words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    return repr(printable(words if len(words) <= 40 else words[:37] + "..."))
 
 
 def reads_as_number(value: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures._arrays import example_numbers
@@ -25,7 +26,7 @@ from maxmargin.tasks.common.text import (
     problem,
     read_text,
 )
-from maxmargin.tasks.reranking.io.inputs import check_count, quoted, read_references
+from maxmargin.tasks.reranking.io.inputs import check_count, read_references
 from maxmargin.tasks.reranking.io.lattice_formats import json_lines, plf, slf
 from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs
 

@@ -12,11 +12,12 @@ from enum import IntEnum
 
 import numpy as np
 
+from maxmargin._messages import quoted
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import AnyPath, count_of, problem
 from maxmargin.tasks.reranking.io.features import Entries
-from maxmargin.tasks.reranking.io.inputs import lists_of_ids, quoted
+from maxmargin.tasks.reranking.io.inputs import lists_of_ids
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 _LAYOUT = "write id ||| text ||| name= value ... ||| total"

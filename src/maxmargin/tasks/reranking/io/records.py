@@ -7,19 +7,21 @@ numbers is a feature. A hypothesis may also be ``{"text": "the cat", "features":
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem, refuse_expansion
 from maxmargin.tasks.reranking.io.features import Entries, floats
-from maxmargin.tasks.reranking.io.inputs import quoted, reads_as_number
+from maxmargin.tasks.reranking.io.inputs import reads_as_number
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 HYPS, TEXT, FEATURES, SPARSE, TOTAL, SEGMENTS = "hyps", "text", "features", "sparse", "total", "segments"
@@ -39,6 +41,7 @@ def parse_parquet(path: AnyPath, data: bytes, names: Sequence[str] | None) -> NB
     """Return the lists of a Parquet file with list columns; FileError names the row of an error."""
     pyarrow, parquet = optional("pyarrow", "parquet"), optional("pyarrow.parquet", "parquet")
     try:
+        refuse_expansion(path, len(data), _expanded(parquet.read_metadata(pyarrow.BufferReader(data))))
         table = parquet.read_table(pyarrow.BufferReader(data))
         if len(set(table.column_names)) < len(table.column_names):
             raise problem(path, None, "two columns of one name; give each column its own name")
@@ -54,14 +57,20 @@ def parse_parquet(path: AnyPath, data: bytes, names: Sequence[str] | None) -> NB
     return _Records(path, "row", names).read(rows)
 
 
+def _expanded(metadata: Any) -> int:
+    """Return the bytes of the columns of a Parquet file once it is read: repeated values are stored once."""
+    groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
+    chunks = (group.column(at) for group in groups for at in range(group.num_columns))
+    return sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
+
+
 def load_object(path: AnyPath, line: int, text: bytes) -> dict[str, Any]:
     """Return the JSON object of a line; FileError if it is not one, or has a key twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            key = next(key for at, key in enumerate(keys) if key in keys[:at])
+            key = Counter(key for key, _ in pairs).most_common(1)[0][0]
             raise problem(path, line, f"the key {quoted(key)} comes twice; give each key once")
         return found
 

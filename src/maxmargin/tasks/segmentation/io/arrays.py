@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, open_output, problem
+from maxmargin.tasks.common.text import AnyPath, FileError, count_of, open_output, problem, refuse_expansion
 
 ZIP, NPY = b"PK\x03\x04", b"\x93NUMPY"
 """How npz and npy files begin."""
 
 MAX_BYTES = 1 << 33
 """The largest array that is read."""
+
+ALWAYS = 1 << 27
+"""Bytes that an archive of any size may expand to: masks often have one value nearly everywhere."""
 
 # What damaged archives make zipfile and numpy raise.
 _BROKEN = (
@@ -39,6 +42,7 @@ def read_arrays(path: AnyPath, data: bytes) -> dict[str, npt.NDArray[Any]]:
     arrays = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            refuse_expansion(path, len(data), sum(info.file_size for info in archive.infolist()), ALWAYS)
             for info in archive.infolist():
                 if info.filename.endswith(".npy"):
                     name = info.filename.removesuffix(".npy")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from maxmargin._quiet import quiet
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, FileError, problem, read_bytes
+from maxmargin.tasks.common.text import AnyPath, FileError, most_expanded, problem, read_bytes, refuse_expansion
 from maxmargin.tasks.segmentation.io.arrays import NPY, ZIP, named_array
 from maxmargin.tasks.segmentation.io.deep_png import color_depth, decode_deep
 
@@ -30,6 +30,9 @@ EXTRA = "images"
 
 MAX_PIXELS = 1 << 28
 """The largest image or stack that is read."""
+
+ALWAYS_PIXELS = 1 << 25
+"""Pixels that a compressed file of any size may have."""
 
 FORMATS = "PNG, JPEG, TIFF or npz"
 
@@ -85,7 +88,7 @@ def decode(path: AnyPath, names: Sequence[str] = ("image",)) -> Pixels:
     elif format == "tiff":
         pixels = _tiff(path, data)
     elif format == "png" and color_depth(data) == 16:
-        deep: Array = _guarded(path, "PNG", lambda: decode_deep(data, MAX_PIXELS))
+        deep: Array = _guarded(path, "PNG", lambda: decode_deep(data, most_expanded(len(data), ALWAYS_PIXELS)))
         pixels = Pixels(deep[..., :3], True, None, "png", deep[..., 3] if deep.shape[-1] == 4 else None)
     else:
         pixels = _pillow(path, data, format)
@@ -124,12 +127,15 @@ def _color(path: AnyPath, values: Array) -> tuple[Array, bool, Array | None]:
     return (values[..., :3], True, alpha) if channels > 2 else (values[..., 0], False, alpha)
 
 
-def _check_size(path: AnyPath, shape: Sequence[int]) -> None:
+def _check_size(path: AnyPath, shape: Sequence[int], size: int | None = None) -> None:
+    """Raise FileError if there are too many pixels, also for the ``size`` of a compressed file."""
     count = 1
     for length in shape:
         count *= int(length)
     if count > MAX_PIXELS:
         raise problem(path, None, f"{_size(shape)} pixels are more than {MAX_PIXELS}; cut or reduce the image")
+    if size is not None:
+        refuse_expansion(path, size, count, ALWAYS_PIXELS)
 
 
 def _guarded(path: AnyPath, kind: str, decoder: Any) -> Any:
@@ -152,7 +158,7 @@ def _pillow(path: AnyPath, data: bytes, format: str, *, page: int | None = None)
 
     def load() -> Pixels:
         with image_module.open(io.BytesIO(data), formats=[format]) as image:
-            _check_size(path, image.size)
+            _check_size(path, image.size, len(data))
             if page is not None:
                 image.seek(page)
             orientation = image.getexif().get(0x0112, 1) if page is None else 1
@@ -215,7 +221,7 @@ def _tiff(path: AnyPath, data: bytes) -> Pixels:
                     path, None, f"{len(file.series)} images of different kinds ({shapes}); give one image or stack"
                 )
             series, page = file.series[0], file.pages[0]
-            _check_size(path, series.shape)
+            _check_size(path, series.shape, len(data))
             # Pillow has the decompressors that tifffile gets only from another package.
             kinds = ("MINISBLACK", "MINISWHITE", "RGB", "PALETTE", "SEPARATED")
             plain = getattr(page.photometric, "name", "") in kinds

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.text import AnyPath, problem
 from maxmargin.tasks.reranking.io.features import floats
-from maxmargin.tasks.reranking.io.inputs import quoted
 
 NO_WORD = frozenset(("", "!NULL", "*EPS*", "<eps>", "<s>", "</s>", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END"))
 """Labels of edges that stand for no word."""

@@ -1,8 +1,7 @@
 """Sparse matrices from users: checked before scipy converts them.
 
 scipy's conversions trust index arrays, which anybody may have set: an index outside the matrix makes them write outside
-their memory. The columns of CSR matrices are checked where all examples are stacked, in
-:class:`maxmargin.encoders.data.checks.Rows`.
+their memory. The columns of CSR matrices are checked where they are used, all examples at once.
 """
 
 from __future__ import annotations
@@ -12,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin import _memory
 from maxmargin._sparse import sp
 
-_BROKEN = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError, ZeroDivisionError)
+_BROKEN = (AttributeError, IndexError, MemoryError, KeyError, OverflowError, TypeError, ValueError, ZeroDivisionError)
 
 
 def to_csr(value: Any) -> Any:
     """A 2-D sparse matrix of real numbers as CSR of float64; ValueError that says what is wrong with its arrays."""
+    _memory.require(8.0 * (value.shape[0] + 1), f"the rows of a matrix of shape {value.shape}", "give fewer rows")
     try:
         if value.format in ("csr", "csc", "bsr"):
             if value.indices.dtype.kind not in "iu":

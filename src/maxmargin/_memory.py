@@ -1,0 +1,49 @@
+"""The memory that arrays may take: sizes are checked before anything is allocated.
+
+A size that comes from a user's number, or from an array that only claims to be large, is compared with the memory of
+the machine first; otherwise the process would be killed, or NumPy would give up, where nothing says which input it was.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+LIMIT: int | None = None
+"""Bytes; None for :func:`available`. Tests set it."""
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+@cache
+def available() -> int:
+    """Bytes of memory of the machine, or of the container or process if they are allowed less."""
+    found = [1 << 62]
+    with suppress(AttributeError, OSError, ValueError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            found.append(int(Path("/sys/fs/cgroup", name).read_text()))
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [allowed] * (allowed != resource.RLIM_INFINITY)
+    return min(found)
+
+
+def require(n_bytes: float, what: str, remedy: str) -> None:
+    """ValueError if there is not that much memory: ``what`` would need it, ``remedy`` says what to do."""
+    limit = available() if LIMIT is None else LIMIT
+    if n_bytes > limit:
+        raise ValueError(f"{what} would need {shown(n_bytes)} of memory, there are {shown(limit)}; {remedy}")
+
+
+def shown(n_bytes: float) -> str:
+    """A number of bytes in words: "3.2 TB"."""
+    size, unit = float(n_bytes), 0
+    while size >= 999.5 and unit + 1 < len(_UNITS):
+        size, unit = size / 1000, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"

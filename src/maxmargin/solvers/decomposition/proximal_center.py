@@ -1,0 +1,69 @@
+"""The proximal term of master problems whose region has no ridge penalty: where its center is, and how strong it is.
+
+A ball or an L1 norm leaves the master's best response undetermined or far away where few points are known. So masters
+minimize ``model(w) + penalty(w) + 1/(2c) ||w - center||^2`` (a proximal bundle method, Kiwiel 1990; Lemarechal and
+Sagastizabal 1997). The center moves to weights whose objective falls by a fair share of what the master promised. Two
+things keep the gap open: the objective at the center may be above the model, which fresh points mend, and the term
+itself holds ``g`` away from where the region's dual is largest. ``c`` grows where the second is larger, or where masters
+keep what they promise; it shrinks where they are far off.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin._vectors import squared
+from maxmargin.regions import Region
+from maxmargin.structures.base import FloatArray
+
+SERIOUS = 0.1
+"""The share of what a master promised that the objective must fall for its weights to be the next center."""
+
+GOOD, FAR = 0.5, -1.0
+"""The shares above which ``c`` grows, and below which it shrinks."""
+
+NEAR = 0.05
+"""The share of the objective that masters promise near a solution."""
+
+GROWTH = 4.0
+"""The factor by which it does."""
+
+
+class ProximalCenter:
+    """The center, the objective there, and ``c``. It changes in place.
+
+    Attributes:
+        weights: the center.
+        value: the objective there; infinite before the first weights were judged.
+        c: the term is ``1/(2c) ||w - center||^2``; 0 before the first points are known.
+        promised: by how much the last master promised to lower the objective.
+    """
+
+    def __init__(self, region: Region, weights: FloatArray) -> None:
+        self.region, self.weights = region, weights
+        self.value, self.c, self.promised = np.inf, 0.0, np.inf
+
+    def judge(self, weights: FloatArray, value: float, model: float, dual: float) -> None:
+        """Move after the objective at the master's weights is known, of which it promised ``model``."""
+        if np.isinf(self.value):
+            self.weights, self.value = weights, value
+            return
+        promised = max(self.value - model, 0.0)
+        share = (self.value - value) / promised if promised > 0.0 else 0.0
+        if value < self.value and share >= SERIOUS:
+            self.weights, self.value = weights, value
+        lacking, left = model - dual, max(self.value - model, 0.0)
+        if share >= GOOD or (lacking > left and self.near(model)):
+            self.c *= GROWTH
+        elif share < FAR:
+            self.c /= GROWTH
+        self.promised = promised
+
+    def near(self, model: float) -> bool:
+        """Whether the center is near a solution of the master, so that its bound is worth mending."""
+        return self.value - model <= NEAR * abs(self.value)
+
+    def begin(self, g: FloatArray) -> None:
+        """Choose the first ``c``: with the gradient ``g`` at the center, one step would halve a linear objective."""
+        if self.c == 0.0:
+            self.c = 0.5 * self.value / max(squared(g), 1e-300)
