@@ -24,25 +24,28 @@ _written: ContextVar[list[Path] | None] = ContextVar("maxmargin_written", defaul
 def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path`` when the block is complete; else ``path`` stays what it was.
 
-    Written beside it under an unpredictable name. The old file is kept as ``previous`` if that is given; at every
-    moment there is a whole file under the name ``path``. Only what is not a regular file, such as a named pipe, is
-    written to directly.
+    Written beside it under an unpredictable name. Only what is not a regular file, such as a named pipe, is written to
+    directly.
+
+    Args:
+        path: the file.
+        previous: the file that was there before gets this name.
     """
     target = Path(os.path.realpath(path))  # a link stays, and its file is replaced
     if target.exists() and not target.is_file():
         with open(target, "wb") as file:
             yield file
         return
-    temporary = target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+    temporary = _beside(target)
     try:
         # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
         with open(temporary, "xb") as file:
             yield file
         if target.exists():
             shutil.copymode(target, temporary)
+        if previous is not None:
+            _keep(target, previous)
         with defer_interrupts():
-            if previous is not None:
-                _keep(target, previous)
             os.replace(temporary, target)
             if (written := _written.get()) is not None:
                 written.append(Path(path))
@@ -52,9 +55,13 @@ def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Ite
         raise
 
 
+def _beside(target: Path) -> Path:
+    return target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+
+
 def _keep(target: Path, previous: Path) -> None:
     """Give a file a second name, in place of another file that has it; where files have one name only, a copy."""
-    second = target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+    second = _beside(target)
     try:
         try:
             os.link(target, second)
