@@ -47,9 +47,10 @@ from maxmargin.structures.base import FloatArray, IntArray
 HALVINGS = 12
 """Attempts at a block's step before it is left as it is for a pass, with the smallest step tried."""
 
-PATIENCE, FALL = 16, 0.7
-"""From this iteration on explicit steps go on only while the gap is at most this share of that at half the iterations:
-a gap that falls like ``1/t`` halves."""
+PATIENCE, FALL, FAR = 16, 0.7, 0.9
+"""From this iteration on explicit steps go on only while the gap is at most ``FALL`` of that at half the iterations (a
+gap that falls like ``1/t`` halves), and at most ``FAR`` of the objective (with large features the objective falls from
+huge numbers, and the gap with it, without any progress of the bound)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ class ExponentiatedGradient(Solver):
 
     def stalled_remedy(self, problem: Problem) -> str:
         """Distributions come near to the vertices of a simplex slowly; methods over outputs reach them."""
-        return "scale the features, use SimplicialDecomposition or BlockFrankWolfe, or raise tol"
+        return "scale the features, use SimplicialDecomposition, or raise tol"
 
     def init(self, run: Run, start: Start) -> EGState:
         """The uniform distributions, or those of the given potentials, softened unless they are nearly a solution."""
@@ -183,7 +184,8 @@ class ExponentiatedGradient(Solver):
         now, best = run.counters.iterations, min(one.gap for one in certificates)
         gaps = (*state.gaps, (now, min([best, *(gap for _, gap in state.gaps[-1:])])))
         before = [gap for iteration, gap in gaps if iteration <= now // 2]
-        if now >= PATIENCE and gaps[-1][1] > FALL * before[-1]:
+        far = min(one.relative_gap for one in certificates) > FAR
+        if now >= PATIENCE and (far or gaps[-1][1] > FALL * before[-1]):
             return self._implicit(run, np.zeros(run.problem.structure.n_parts))
         return replace(state, gaps=gaps)
 
