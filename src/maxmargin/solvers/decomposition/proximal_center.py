@@ -4,8 +4,8 @@ A ball or an L1 norm leaves the master's best response undetermined or far away 
 minimize ``model(w) + penalty(w) + 1/(2c) ||w - center||^2`` (a proximal bundle method, Kiwiel 1990; Lemarechal and
 Sagastizabal 1997). The center moves to weights whose objective falls by a fair share of what the master promised. Two
 things keep the gap open: the objective at the center may be above the model, which fresh points mend, and the term
-itself holds ``g`` away from where the region's dual is largest. ``c`` grows where the second is larger, or where masters
-keep what they promise; it shrinks where they are far off.
+itself holds ``g`` away from where the region's dual is largest. ``c`` grows where the second is larger, or where
+masters keep what they promise; it shrinks where they are far off, or could not be solved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._vectors import squared
-from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray
 
 SERIOUS = 0.1
@@ -24,6 +23,9 @@ GOOD, FAR = 0.5, -1.0
 
 NEAR = 0.05
 """The share of the objective that masters promise near a solution."""
+
+VANISHES = 0.01
+"""The share of the first objective from which on it may be about to become zero."""
 
 GROWTH = 8.0
 """The factor by which it does."""
@@ -37,27 +39,34 @@ class ProximalCenter:
         value: the objective there; infinite before the first weights were judged.
         c: the term is ``1/(2c) ||w - center||^2``; 0 before the first points are known.
         promised: by how much the last master promised to lower the objective.
+        unsolved: whether that master was left with a larger gap than aimed at, as it bends too much.
     """
 
-    def __init__(self, region: Region, weights: FloatArray) -> None:
-        self.region, self.weights = region, weights
-        self.value, self.c, self.promised = np.inf, 0.0, np.inf
+    def __init__(self, weights: FloatArray) -> None:
+        self.weights = weights
+        self.value, self.c, self.promised, self.unsolved = np.inf, 0.0, np.inf, False
+        self.first = 0.0
 
     def judge(self, weights: FloatArray, value: float, model: float, dual: float) -> None:
         """Move after the objective at the master's weights is known, of which it promised ``model``."""
         if np.isinf(self.value):
-            self.weights, self.value = weights, value
+            self.weights, self.value, self.first = weights, value, value
             return
         promised = max(self.value - model, 0.0)
         share = (self.value - value) / promised if promised > 0.0 else 0.0
         if value < self.value and share >= SERIOUS:
             self.weights, self.value = weights, value
         lacking, left = model - dual, max(self.value - model, 0.0)
-        if share >= GOOD or (lacking > left and self.near(model)):
-            self.c *= GROWTH
-        elif share < FAR:
+        if share < (SERIOUS if self.unsolved else FAR):
             self.c /= GROWTH
+        elif share >= GOOD or (lacking > left and self.near(model) and not self.unsolved):
+            self.c *= GROWTH
         self.promised = promised
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether the objective has become a small part of the first one, as it does where data are separable."""
+        return self.value <= VANISHES * self.first
 
     def near(self, model: float) -> bool:
         """Whether the center is near a solution of the master, so that its bound is worth mending."""
