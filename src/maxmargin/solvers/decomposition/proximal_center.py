@@ -21,14 +21,14 @@ SERIOUS = 0.1
 GOOD, FAR = 0.5, -1.0
 """The shares above which ``c`` grows, and below which it shrinks."""
 
-NEAR = 0.05
-"""The share of the objective that masters promise near a solution."""
+NEAR, ARRIVED = 0.05, 1e-4
+"""The share of the objective that masters promise near a solution, and that where only the bound is missing."""
 
 VANISHES = 0.01
 """The share of the first objective from which on it may be about to become zero."""
 
-GROWTH = 8.0
-"""The factor by which it does."""
+GROWTH, EXTREME = 8.0, 1e100
+"""The factor by which it does, and how far from 1 it may go."""
 
 
 class ProximalCenter:
@@ -56,11 +56,16 @@ class ProximalCenter:
         share = (self.value - value) / promised if promised > 0.0 else 0.0
         if value < self.value and share >= SERIOUS:
             self.weights, self.value = weights, value
-        lacking, left = model - dual, max(self.value - model, 0.0)
-        if share < (SERIOUS if self.unsolved else FAR):
-            self.c /= GROWTH
-        elif share >= GOOD or (lacking > left and self.near(model) and not self.unsolved):
+        left = max(self.value - model, 0.0)
+        lacking, near = model - dual > left, self.near(model)
+        arrived = left <= ARRIVED * abs(self.value)
+        if lacking and arrived:
             self.c *= GROWTH
+        elif share < FAR or (self.unsolved and near and share < SERIOUS):
+            self.c /= GROWTH
+        elif share >= GOOD or (lacking and near and not self.unsolved):
+            self.c *= GROWTH
+        self.c = min(max(self.c, 1.0 / EXTREME), EXTREME)
         self.promised = promised
 
     @property
@@ -75,4 +80,4 @@ class ProximalCenter:
     def begin(self, g: FloatArray) -> None:
         """Choose the first ``c``: with the gradient ``g`` at the center, one step would halve a linear objective."""
         if self.c == 0.0:
-            self.c = 0.5 * self.value / max(squared(g), 1e-300)
+            self.c = min(max(0.5 * self.value / max(squared(g), 1.0 / EXTREME), 1.0 / EXTREME), EXTREME)
