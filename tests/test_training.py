@@ -63,7 +63,7 @@ def test_solver_objects(solver):
 def test_auto_says_why():
     model = mm.MatchingSVM().fit(*matchings(2))
     assert "simplicial decomposition" in model.solution_.why
-    assert "extragradient" in mm.MatchingSVM(radius=1.0).fit(*matchings(2)).solution_.why
+    assert "proximal masters" in mm.MatchingSVM(radius=1.0).fit(*matchings(2)).solution_.why
 
 
 @kinds

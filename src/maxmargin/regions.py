@@ -118,8 +118,10 @@ class Region(ABC):
 
     @property
     def norms(self) -> Norms | None:
-        """The settings if penalty and set are made of the L2 or the L1 norm, and one of them is finite; else None."""
-        return None
+        """The settings if penalty and set are made of the L2 or the L1 norm, and regularize; else None."""
+        if self.ridge is not None:
+            return Norms(C=self.ridge.C, radius=self.ridge.radius)
+        return None if self.lasso is None else Norms(price=self.lasso.price, l1_radius=self.lasso.radius)
 
     @property
     def rotation_invariant(self) -> bool:
@@ -381,11 +383,6 @@ class L1(Region):
     def lasso(self) -> Lasso | None:
         """``1/C`` and ``radius``."""
         return Lasso(self.price, float(self.radius))
-
-    @property
-    def norms(self) -> Norms | None:
-        """``1/C`` and ``radius``."""
-        return Norms(price=self.price, l1_radius=float(self.radius))
 
     @property
     def l1_ball(self) -> float | None:

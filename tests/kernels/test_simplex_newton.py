@@ -1,5 +1,6 @@
 """Quadratic programs over simplexes and orthants, and the masters built on them, against Clarabel and by optimality."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import clarabel
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from oracles.reference import conic
 
 from maxmargin import _kernels
+from maxmargin.regions import L1, L2
+from maxmargin.solvers.reference.conic import minimize
 from maxmargin.structures.base import PointStatus
 
 OK, INEXACT, NONFINITE = (int(s) for s in (PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE))
@@ -320,3 +323,63 @@ def test_masters_say_when_numbers_are_not_finite(bad, cone):
             put(masters, [0], row[None] + 0.5, [loss])
         last = (0.0, 5) if method == "joint" else (0.0, np.zeros(1))
         assert getattr(masters, method)(np.zeros(1, dtype=np.int64), *last)[0] == NONFINITE
+
+
+PROXIMAL = {
+    "L2 ball": (L2(radius=0.8), {}),
+    "L2 ball and ridge": (L2(radius=0.8, C=2.0), {}),
+    "L1 penalty": (L1(C=4.0), {"price": 0.25}),
+    "L1 ball": (L1(radius=0.9), {"l1_radius": 0.9}),
+    "L1 ball and penalty": (L1(radius=0.9, C=4.0), {"price": 0.25, "l1_radius": 0.9}),
+}
+
+
+@pytest.mark.parametrize("cone", [False, True])
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("name", PROXIMAL)
+def test_proximal_masters(name, signs, cone):
+    """The best response is the region's proximal step, and Newton steps and sweeps find the same solution."""
+    rng, n, n_blocks, reach = np.random.default_rng(3), 6, 4, 0.6
+    region, norms = PROXIMAL[name]
+    mask = np.arange(n) % 2 == 0
+    region = replace(region, nonnegative=mask if signs else None)
+    radius, ridge_c = (np.inf, np.inf) if region.lasso else (region.radius, region.C)
+    center, found = region.project(rng.normal(size=n)), []
+    points = [(rng.normal(size=(n_blocks, n)), 2.0 * rng.random(n_blocks)) for _ in range(5)]
+    for method in ("joint", "sweep"):
+        masters = _kernels.Masters(
+            n_blocks, n, n_blocks if cone else 0, 1.0, radius, mask if signs else NO_SIGNS, cone, **norms
+        )
+        for rows, loss in points:
+            put(masters, range(n_blocks), np.hstack([rows, np.eye(n_blocks)]) if cone else rows, loss)
+        masters.recenter(center, reach, ridge_c)
+        for _ in range(1 if method == "joint" else 3000):
+            last = (1e-11, 200) if method == "joint" else (0.0, np.empty(n_blocks))
+            status, gap, _ = getattr(masters, method)(np.arange(n_blocks), *last)
+        assert status == OK
+        assert gap <= 1e-8
+        masters.settle(0)
+        g, w = np.empty(n + (n_blocks if cone else 0)), np.empty(n)
+        masters.g(g)
+        masters.response(w)
+        np.testing.assert_allclose(w, region.prox(center - reach * g[:n], reach), atol=1e-12)
+        found.append(w)
+        # Without the force of the term the weights are a best response of the region itself, or the points say no.
+        where, out = np.arange(n), np.empty(len(g))
+        wanted = g[:n] + (w - center) / reach
+        loss = masters.release(where, wanted, out)
+        released = region.dual(out[:n], loss, float((out[n:] ** 2).sum()))
+        exact = _optimum(points, region, cone)
+        assert released <= exact + 1e-6
+    np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+
+
+def _optimum(points, region, cone):
+    """The optimum of the problem over the points alone, by the interior-point method."""
+    n, m = points[0][0].shape[1], len(points[0][1])
+    rows = np.vstack([np.hstack([one, -np.eye(m)]) for one, _ in points] + [np.hstack([np.zeros((m, n)), -np.eye(m)])])
+    rhs = np.concatenate([-loss for _, loss in points] + [np.zeros(m)])
+    linear = np.append(np.zeros(n), np.zeros(m) if cone else np.ones(m))
+    w, _ = minimize(region, linear, np.full(m, float(cone)), sp.csr_array(rows), rhs, 1e-9)
+    slack = np.maximum(np.max([one @ w + loss for one, loss in points], axis=0), 0.0)
+    return region.penalty(w) + float((0.5 * slack**2 if cone else slack).sum())

@@ -408,8 +408,8 @@ def test_several_rows_a_round_need_a_list_of_the_best() -> None:
 def test_it_is_chosen_for_linear_programs() -> None:
     chain = make("chain")
     assert isinstance(choose(within(chain, C=1.0))[0], mm.ColumnGeneration)
-    assert isinstance(choose(replace(within(chain, radius=1.0), rescaling="none"))[0], mm.ColumnGeneration)
-    assert isinstance(choose(within(chain, radius=1.0))[0], mm.Extragradient)
+    assert isinstance(choose(replace(within(chain, C=1.0), rescaling="none"))[0], mm.ColumnGeneration)
+    assert not isinstance(choose(within(chain, radius=1.0))[0], mm.ColumnGeneration)
     assert not isinstance(choose(replace(chain, region=L2(C=1.0)))[0], mm.ColumnGeneration)
 
 

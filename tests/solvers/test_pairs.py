@@ -89,7 +89,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "extragradient, Euclidean": (mm.Extragradient(geometry=mm.Euclidean()), (0.05, 1000)),
     "extragradient, leaning to the gold": (mm.Extragradient(geometry=mm.Entropic(gold_potential=2.0)), (0.05, 1000)),
     "extragradient, plain, entropic": (mm.Extragradient.plain(geometry=GIBBS), None),
-    "simplicial decomposition, example by example": (SD(joint=1), (1e-5, 400)),
+    "simplicial decomposition, example by example": (SD(joint=1), None),
     "simplicial decomposition, cyclic": (SD(working_set="cyclic", **FEW), (1e-5, 400)),
     "simplicial decomposition, one, cyclic": (SD(master="one", working_set="cyclic", **FEW), (1e-5, 400)),
     "simplicial decomposition, one, violation": (SD(master="one", working_set="violation", **FEW), (1e-5, 400)),

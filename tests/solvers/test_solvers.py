@@ -433,19 +433,22 @@ def test_auto_gives_a_reason() -> None:
         matching, features=PartFeatures(np.ones((matching.structure.n_parts, 301)), matching.features.offsets)
     )
     ball, l1, penalty = ({"radius": 1.0}, {"l1": 1.0}, {"l1": np.inf, "C": 1.0})
+    free = {"C": np.inf}
     slack = {"rescaling": "slack"}
     for problem, solver, reason in (
         (matching, mm.SimplicialDecomposition, "4 weights"),
         (replace(chain, slack="quadratic"), mm.SimplicialDecomposition, "quadratic slack"),
         (wide, mm.BlockFrankWolfe, "301 weights"),
-        (make("matching", region=ball), mm.Extragradient, "Euclidean"),
-        (make("chain", region=ball), mm.Extragradient, "sum-product"),
-        (make("chain", n=9000, region=ball), mm.DualExtragradient, "so many parts"),
-        (make("chain", n=9000, region=l1), mm.Extragradient, "multiplicative"),
-        (replace(make("chain", region=ball), **slack), mm.ProjectedSubgradient, "finite C"),
+        (make("matching", region=ball), mm.SimplicialDecomposition, "proximal"),
+        (make("chain", n=9000, region=l1), mm.SimplicialDecomposition, "L1 norm"),
+        (replace(make("chain", region=ball), **slack), mm.SimplicialDecomposition, "proximal"),
+        (make("matching", region=free), mm.Extragradient, "Euclidean"),
+        (make("chain", region=free), mm.Extragradient, "sum-product"),
+        (make("chain", n=9000, region=free), mm.DualExtragradient, "so many parts"),
+        (replace(make("chain", region=free), **slack), mm.ProjectedSubgradient, "finite C or radius"),
         (make("chain", region=penalty), mm.ColumnGeneration, "L1 norm"),
-        (replace(make("chain", region=l1), **slack), mm.ColumnGeneration, "L1 norm"),
-        (replace(make("chain", region=l1), slack="quadratic"), mm.ProjectedSubgradient, "quadratic"),
+        (replace(make("chain", region=l1), **slack), mm.SimplicialDecomposition, "L1 norm"),
+        (replace(make("chain", region=penalty), slack="quadratic"), mm.SimplicialDecomposition, "quadratic"),
     ):
         found, why = choose(problem)
         assert isinstance(found, solver)

@@ -327,9 +327,10 @@ def alternatives(problem: Problem) -> str:
     """Solvers that take a problem which another one has refused."""
     region, linear = problem.region, problem.slack == "linear"
     if region.lasso is not None:
-        return "ColumnGeneration" if linear else "ProjectedSubgradient"
+        return "ColumnGeneration or SimplicialDecomposition" if linear else "SimplicialDecomposition"
     if region.ridge is not None:
         return "SimplicialDecomposition or CuttingPlane" + (" or BlockFrankWolfe" if linear else "")
-    if problem.bilinear:
-        return "Extragradient" + (" or DualExtragradient" if region.smooth else "")
-    return "ProjectedSubgradient, or give C, which faster solvers need"
+    saddle = "Extragradient" + (" or DualExtragradient" if region.smooth else "") if problem.bilinear else ""
+    if region.norms is not None:
+        return "SimplicialDecomposition" + (f" or {saddle}" if saddle else "")
+    return saddle or "ProjectedSubgradient, or give C or a radius, which faster solvers need"

@@ -6,6 +6,8 @@ docs/choosing-a-solver.md.
 
 from __future__ import annotations
 
+import numpy as np
+
 from maxmargin.optimization.base import Solver
 from maxmargin.problem import Problem
 from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
@@ -92,21 +94,33 @@ def _with_ridge(problem: Problem) -> tuple[Solver, str]:
 
 
 def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
-    if problem.region.l1_ball is not None and problem.bilinear:
-        return _saddle_point(problem, ", multiplicative weights in the L1 ball")
+    if problem.region.lasso is not None and np.isfinite(problem.region.lasso.radius):
+        return _without_ridge(problem, "a ball of the L1 norm", ", multiplicative weights in the L1 ball")
     if problem.slack == "linear":
         return ColumnGeneration(), "an L1 norm: column generation, whose linear programs find vertices"
-    return ProjectedSubgradient(), "an L1 norm and quadratic slack: projected subgradient, which takes both at any size"
+    return SimplicialDecomposition(), "an L1 norm and quadratic slack: simplicial decomposition with proximal masters"
 
 
 def _without_penalty(problem: Problem) -> tuple[Solver, str]:
+    if problem.region.norms is not None:
+        return _without_ridge(problem, "a ball without a ridge penalty", "")
     if problem.bilinear:
         return _saddle_point(problem, "")
     several = "" if problem.good is None else ", several good outputs"
     return (
         ProjectedSubgradient(),
         f'no ridge penalty, rescaling="{problem.rescaling}" and slack="{problem.slack}"{several}: projected '
-        "subgradient, which takes all of it at any size; a finite C would allow faster methods",
+        "subgradient, which takes all of it at any size; a finite C or radius would allow faster methods",
+    )
+
+
+def _without_ridge(problem: Problem, region: str, weights: str) -> tuple[Solver, str]:
+    """Decomposition; ``weights``: what the geometry of an extragradient method would be for the weights."""
+    if problem.bilinear and problem.region.smooth and not fits_in_memory(problem):
+        return _saddle_point(problem, weights)
+    return (
+        SimplicialDecomposition(),
+        f"{region}: simplicial decomposition with proximal masters, the fastest here at closing a gap",
     )
 
 
@@ -120,13 +134,13 @@ def _saddle_point(problem: Problem, weights: str) -> tuple[Solver, str]:
             "too many to store the structures player's vectors, and no ridge penalty: memory-efficient dual "
             f"extragradient, {geometry}",
         )
-    if entropic and problem.region.l1_ball is None and problem.structure.n_parts >= MANY_POTENTIALS:
+    if entropic and problem.structure.n_parts >= MANY_POTENTIALS:
         return (
             DualExtragradient(),
-            "which fit in memory, and no ridge penalty: dual extragradient, the fastest here on so many parts, "
+            "which fit in memory, and no regularization: dual extragradient, the fastest here on so many parts, "
             f"{geometry}",
         )
     return (
         Extragradient(),
-        f"which fit in memory, and no ridge penalty: extragradient, the fastest here at closing a gap, {geometry}",
+        f"which fit in memory, and no regularization: extragradient, the fastest here on few parts, {geometry}",
     )

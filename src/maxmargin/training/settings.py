@@ -22,7 +22,7 @@ from maxmargin.optimization.loop import generator
 from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import RESCALINGS, SLACKS, Problem
 from maxmargin.regions import L1, L2, Region
-from maxmargin.solvers import BlockFrankWolfe, choose
+from maxmargin.solvers import BlockFrankWolfe, DualExtragradient, choose
 from maxmargin.structures._arrays import array_of
 
 
@@ -154,9 +154,14 @@ class Settings:
         if isinstance(self.solver, Solver):
             return self.solver, "chosen by the caller"
         solver, why = choose(problem)
-        saved = BlockFrankWolfe()
-        if self.checkpoint is not None and solver.checkpoint_unsupported and not saved.unsupported(problem):
-            return saved, f"{why}; for a checkpoint block-coordinate Frank-Wolfe, as it can be saved"
+        if self.checkpoint is not None and solver.checkpoint_unsupported:
+            savable: dict[str, Solver] = {
+                "block-coordinate Frank-Wolfe": BlockFrankWolfe(),
+                "dual extragradient": DualExtragradient(store_duals=False, warm_starts=False),
+            }
+            for name, saved in savable.items():
+                if not saved.unsupported(problem):
+                    return saved, f"{why}; for a checkpoint {name}, as it can be saved"
         return solver, why
 
 

@@ -42,7 +42,6 @@ class CuttingPlane(MasterSolver):
     eps: float | None = None
     solves_per_pass: int = 10
     age: int = 20
-    needs = ("ridge",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,8 +4,8 @@ A ball or an L1 norm leaves the master's best response undetermined or far away 
 minimize ``model(w) + penalty(w) + 1/(2c) ||w - center||^2`` (a proximal bundle method, Kiwiel 1990; Lemarechal and
 Sagastizabal 1997). The center moves to weights whose objective falls by a fair share of what the master promised. Two
 things keep the gap open: the objective at the center may be above the model, which fresh points mend, and the term
-itself holds ``g`` away from where the region's dual is largest. ``c`` grows where the second is larger, or where masters
-keep what they promise; it shrinks where they are far off.
+itself holds ``g`` away from where the region's dual is largest. ``c`` grows where the second is larger, or where
+masters keep what they promise; it shrinks where they are far off, or could not be solved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._vectors import squared
-from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray
 
 SERIOUS = 0.1
@@ -22,11 +21,14 @@ SERIOUS = 0.1
 GOOD, FAR = 0.5, -1.0
 """The shares above which ``c`` grows, and below which it shrinks."""
 
-NEAR = 0.05
-"""The share of the objective that masters promise near a solution."""
+NEAR, ARRIVED = 0.05, 1e-4
+"""The share of the objective that masters promise near a solution, and that where only the bound is missing."""
 
-GROWTH = 8.0
-"""The factor by which it does."""
+VANISHES = 0.01
+"""The share of the first objective from which on it may be about to become zero."""
+
+GROWTH, EXTREME = 8.0, 1e100
+"""The factor by which it does, and how far from 1 it may go."""
 
 
 class ProximalCenter:
@@ -37,27 +39,39 @@ class ProximalCenter:
         value: the objective there; infinite before the first weights were judged.
         c: the term is ``1/(2c) ||w - center||^2``; 0 before the first points are known.
         promised: by how much the last master promised to lower the objective.
+        unsolved: whether that master was left with a larger gap than aimed at, as it bends too much.
     """
 
-    def __init__(self, region: Region, weights: FloatArray) -> None:
-        self.region, self.weights = region, weights
-        self.value, self.c, self.promised = np.inf, 0.0, np.inf
+    def __init__(self, weights: FloatArray) -> None:
+        self.weights = weights
+        self.value, self.c, self.promised, self.unsolved = np.inf, 0.0, np.inf, False
+        self.first = 0.0
 
     def judge(self, weights: FloatArray, value: float, model: float, dual: float) -> None:
         """Move after the objective at the master's weights is known, of which it promised ``model``."""
         if np.isinf(self.value):
-            self.weights, self.value = weights, value
+            self.weights, self.value, self.first = weights, value, value
             return
         promised = max(self.value - model, 0.0)
         share = (self.value - value) / promised if promised > 0.0 else 0.0
         if value < self.value and share >= SERIOUS:
             self.weights, self.value = weights, value
-        lacking, left = model - dual, max(self.value - model, 0.0)
-        if share >= GOOD or (lacking > left and self.near(model)):
+        left = max(self.value - model, 0.0)
+        lacking, near = model - dual > left, self.near(model)
+        arrived = left <= ARRIVED * abs(self.value)
+        if lacking and arrived:
             self.c *= GROWTH
-        elif share < FAR:
+        elif share < FAR or (self.unsolved and near and share < SERIOUS):
             self.c /= GROWTH
+        elif share >= GOOD or (lacking and near and not self.unsolved):
+            self.c *= GROWTH
+        self.c = min(max(self.c, 1.0 / EXTREME), EXTREME)
         self.promised = promised
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether the objective has become a small part of the first one, as it does where data are separable."""
+        return self.value <= VANISHES * self.first
 
     def near(self, model: float) -> bool:
         """Whether the center is near a solution of the master, so that its bound is worth mending."""
@@ -66,4 +80,4 @@ class ProximalCenter:
     def begin(self, g: FloatArray) -> None:
         """Choose the first ``c``: with the gradient ``g`` at the center, one step would halve a linear objective."""
         if self.c == 0.0:
-            self.c = 0.5 * self.value / max(squared(g), 1e-300)
+            self.c = min(max(0.5 * self.value / max(squared(g), 1.0 / EXTREME), 1.0 / EXTREME), EXTREME)

@@ -11,6 +11,9 @@ and the next argmax pass is made at ``w``, the best response to ``g``. With quad
 points are rays, and ``- 1/2 sum_i s_i zeta_i^2`` is added, with the slack ``zeta_i`` of example i, which
 is kept as one more coordinate ``sqrt(s_i / C) zeta_i`` after the weights: ``C/2`` times its square is just that.
 
+Without a ridge penalty, in a ball or with an L1 norm, the best response to ``g`` is far away or not unique. There
+masters have a proximal term, ``1/(2c) ||w - center||^2``, see :mod:`~maxmargin.solvers.decomposition.proximal_center`.
+
 The kernel solves masters of a few hundred points at once by a projected Newton method, larger ones block by block
 (``simplex/masters.hpp``). Memory: the entries of all points, and the Gram matrix of every block.
 """
@@ -41,6 +44,9 @@ _STALLED = 60
 """Sweeps end after so many over all blocks that did not make the gap smaller: rounding is all that is left."""
 
 
+UNSOLVED = 3.0
+"""A master whose gap is that many times what was aimed at has too weak a proximal term."""
+
 MOST_RELEASED = 1000
 """With more weights that are not zero the force of a proximal term is not taken off."""
 
@@ -62,7 +68,7 @@ class MasterSolver(Solver):
     sweeps: int = 60
     age: int = 4
     max_iter: int = 1000
-    needs = ("norms",)
+    needs = ("ridge",)
     shard_size = SHARD_PARTS
 
     def __post_init__(self) -> None:
@@ -78,7 +84,11 @@ class MasterSolver(Solver):
         if state.best is not None and self.claims(run, state):
             return [Proposal(state.best.weights, *bound, hinge=state.best.hinge)]
         center, near = state.masters.center, self.claims(run, state)
-        return [Proposal(center.weights if center is not None and near else state.weights, *bound)]
+        proposals = [Proposal(center.weights if center is not None and near else state.weights, *bound)]
+        if center is not None and center.vanishes and state.dual <= 0.0:
+            # In a ball that separates the data the optimum is zero, which longer weights reach at once.
+            proposals.append(replace(proposals[0], weights=run.problem.region.project(2.0 * proposals[0].weights)))
+        return proposals
 
     def claims(self, run: Run, state: Iterate) -> bool:
         """Whether the gap of the best weights so far, or of the center of a proximal term, is within the tolerance."""
@@ -123,11 +133,14 @@ class Iterate:
     bound: tuple[FloatArray, float, float] | None = None
 
     @classmethod
-    def first(cls, run: Run, start: Start, group: int = 1, unit_rays: bool = False) -> Iterate:
-        """The gold outputs with weight 1, at the start weights."""
+    def first(
+        cls, run: Run, start: Start, group: int = 1, *, unit_rays: bool = False, proximal: bool = False
+    ) -> Iterate:
+        """The gold outputs with weight 1, at the start weights; settings as of :class:`Masters`."""
         run.caches_oracle = True
         problem = run.problem
-        state = cls(Masters(problem, group, unit_rays), start.weights_for(problem), np.zeros(problem.n_weights))
+        masters = Masters(problem, group, unit_rays=unit_rays, proximal=proximal)
+        state = cls(masters, start.weights_for(problem), np.zeros(problem.n_weights))
         state.masters.evaluate(state.weights)
         return state
 
@@ -204,15 +217,17 @@ class Masters:
         group: how many consecutive examples share a block; more than 1 keeps sums of points.
         unit_rays: with quadratic slack, take rays along which the dual rises from the current point, all of length 1
             (Yu and Rousu 2007, eq. 30); else those of all violated outputs, in sums each times its slack.
+        proximal: whether masters have a proximal term, which they need without a ridge penalty.
     """
 
-    def __init__(self, problem: Problem, group: int = 1, unit_rays: bool = False) -> None:
+    def __init__(self, problem: Problem, group: int = 1, *, unit_rays: bool = False, proximal: bool = False) -> None:
         region, norms = problem.region, problem.region.norms
         assert norms is not None
         n = problem.structure.n_examples
         self.problem, self.region, self.group = problem, region, group
+        assert proximal or np.isfinite(norms.C)
         self.C = norms.C if np.isfinite(norms.C) else 1.0
-        """That of the ridge penalty; with another one, which only masses see, that of a proximal term comes in."""
+        """That of the ridge penalty; without one, the unit of masses alone."""
         self.quadratic = problem.slack == "quadratic"
         self.unit_rays = unit_rays and self.quadratic
         self.n_blocks = -(-n // group)
@@ -230,8 +245,8 @@ class Masters:
         )
         self.center: ProximalCenter | None = None
         self.ridge_C = norms.C
-        if np.isinf(norms.C) or np.isfinite(norms.radius):
-            self.center = ProximalCenter(region, np.zeros(problem.n_weights))
+        if proximal:
+            self.center = ProximalCenter(np.zeros(problem.n_weights))
         self.zeta_unit = np.sqrt(problem.scale / self.C)
         """The coordinate that holds an example's ``zeta``, where that is 1."""
         self.squares = np.zeros(n)
@@ -272,18 +287,24 @@ class Masters:
         center = self.center
         if center is None or not center.c or not center.near(state.model):
             return None
-        dual = state.dual
-        if state.model - dual <= max(0.0, center.value - state.model):
+        dual, left = state.dual, max(0.0, center.value - state.model)
+        if state.model - dual <= left:
             return None
         force = (state.weights - center.weights) / center.c
-        where = np.flatnonzero((state.weights != 0.0) | (force != 0.0))
-        if not 0 < len(where) <= MOST_RELEASED:
-            return None
-        sums = np.empty(self.problem.n_weights + (len(self.squares) if self.quadratic else 0))
-        loss = self.kernel.release(where, state.g[where] + force[where], sums)
-        n = self.problem.n_weights
-        released = sums[:n].copy(), loss, self.C * squared(sums[n:])
-        return released if self.region.dual(*released) > dual else None
+        # Weights that are zero keep their g, unless the points leave too little room for that.
+        every, used = np.arange(len(force)), np.flatnonzero((state.weights != 0.0) | (force != 0.0))
+        best, n = None, len(force)
+        for where in (every,) if len(used) == n else (every, used):
+            if not 0 < len(where) <= MOST_RELEASED:
+                continue
+            sums = np.empty(n + (len(self.squares) if self.quadratic else 0))
+            loss = self.kernel.release(where, state.g[where] + force[where], sums)
+            released = sums[:n].copy(), loss, self.C * squared(sums[n:])
+            if (bound := self.region.dual(*released)) > dual:
+                best, dual = released, bound
+            if state.model - dual <= left:
+                break
+        return best
 
     def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
         """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""
@@ -420,6 +441,8 @@ class Masters:
             status, gap = self._sweep(blocks[sizes[blocks] > 1 - int(self.quadratic)], aim, sweeps)
         if status == PointStatus.NONFINITE:
             raise NonFiniteError("a master problem met NaN or infinite numbers")
+        if self.center is not None:
+            self.center.unsolved = gap > UNSOLVED * max(aim, _ROUNDING * abs(self.kernel.loss()))
         return float(gap)
 
     def _sweep(self, blocks: IntArray, aim: float, limit: int) -> tuple[int, float]:

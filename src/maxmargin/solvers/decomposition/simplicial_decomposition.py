@@ -4,7 +4,8 @@ The dual problem in the sums ``g`` of feature differences and ``l`` of losses,
 
     max  l + min_{w in W} (w'g + 1/(2C) ||w||^2)    over  (g, l) in sum_i conv{ (m_i s_i df_i(y), s_i l_i(y)) : y },
 
-is solved over convex hulls of points found so far. A round finds, by one argmax pass at the current ``w``, the point
+is solved over convex hulls of points found so far (``W`` may also be a ball without the ridge penalty, or be that of
+an L1 norm). A round finds, by one argmax pass at the current ``w``, the point
 that is farthest along the gradient, and solves the *master* problem over the hull by a projected Newton method:
 
 - ``master="product"``: every example has a simplex of its own. The strongest: few rounds, larger masters.
@@ -20,10 +21,12 @@ rescaling changes the points alone; with quadratic slack they are rays of cones.
 The paper's objective is ``C`` times ours: its section 3 minimizes ``1/2 ||w||^2 + C sum_i xi_i``, with the same ``C``.
 Its variations I and II in section 4.2 have ``C/n`` for ``n`` examples where we have ``C``.
 
-Three things go beyond the paper, and ``SimplicialDecomposition.plain()`` is without them. *Stabilization*: points are
-looked for at weights between the master's and the best so far. *Inexact masters*, solved to a tenth of the gap, and
-points without weight dropped. *Scaled rays*: with quadratic slack and one simplex, each example's ray enters the sum
-with its slack, the best response to the current weights, which saves a tenth of the rounds.
+Four things go beyond the paper, and ``SimplicialDecomposition.plain()`` is without the first three. *Stabilization*:
+points are looked for at weights between the master's and the best so far. *Inexact masters*, solved to a tenth of the
+gap, and points without weight dropped. *Scaled rays*: with quadratic slack and one simplex, each example's ray enters
+the sum with its slack, the best response to the current weights, which saves a tenth of the rounds. *Other regions*:
+balls, and L1 norms as penalty or ball, by masters with a proximal term, see
+:mod:`~maxmargin.solvers.decomposition.proximal_center`; stabilized runs with a ridge penalty in a ball have it too.
 
 Cost of a round: one argmax pass (working set "cyclic": a fraction of one), feature differences of the new points, and
 the master. Stopping test: the certified gap, whose dual never falls.
@@ -58,7 +61,8 @@ class SimplicialDecomposition(MasterSolver):
             the largest gaps, which needs a pass over all.
         working_set_size: how many examples that is; None for a tenth.
         stabilize: with working set "all", the share of the best weights so far in those at which points are looked
-            for, below 1; 0 is the paper's method.
+            for, below 1; 0 is the paper's method. Proximal masters, those of balls and L1 norms, stay near their
+            center instead.
         rays: with quadratic slack, "scaled", the rays of all violated outputs, in sums each times its slack; or "unit",
             the paper's (30): rays along which the dual rises from the current point, all of one length.
         inexact: with working set "all", the share of the gap by which argmax passes may miss their maximum, below 1, on
@@ -74,6 +78,7 @@ class SimplicialDecomposition(MasterSolver):
     stabilize: float = 0.5
     rays: str = "scaled"
     inexact: float = 0.5
+    needs = ("norms",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,6 +101,14 @@ class SimplicialDecomposition(MasterSolver):
         paper: dict[str, Any] = {"stabilize": 0.0, "age": 0, "rays": "unit", "inexact": 0.0}
         return cls(**(exact | paper | settings))
 
+    def unsupported(self, problem: Problem) -> str | None:
+        """Without a ridge penalty a round must be about all examples."""
+        if reason := super().unsupported(problem):
+            return reason
+        if self.working_set != "all" and problem.region.ridge is None:
+            return f'without a ridge penalty working_set must be "all", not "{self.working_set}"; use "all", or give C'
+        return None
+
     def _size(self, problem: Problem) -> int:
         n = problem.structure.n_examples
         if self.working_set == "all":
@@ -105,7 +118,14 @@ class SimplicialDecomposition(MasterSolver):
     def init(self, run: Run, start: Start) -> Iterate:
         """The gold outputs with weight 1."""
         group = self._size(run.problem) if self.master == "one" else 1
-        return Iterate.first(run, start, group, unit_rays=self.rays == "unit")
+        proximal = self._proximal(run.problem)
+        return Iterate.first(run, start, group, unit_rays=self.rays == "unit", proximal=proximal)
+
+    def _proximal(self, problem: Problem) -> bool:
+        """Whether masters have a proximal term: those without a ridge penalty, and stabilized ones in a ball."""
+        if problem.region.ridge is None:
+            return True
+        return self.working_set == "all" and self.stabilize > 0.0 and bool(np.isfinite(problem.region.ridge.radius))
 
     def step(self, run: Run, state: Iterate) -> Iterate:
         """Find points, solve the master."""
