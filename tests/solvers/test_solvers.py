@@ -423,8 +423,8 @@ def test_auto_weighs_examples_weights_and_memory_under_a_ridge(monkeypatch: pyte
     monkeypatch.setattr(auto, "MASTER_BYTES", auto.master_bytes(few) - 1)
     assert isinstance(choose(replace(few, rescaling="slack"))[0], mm.BlockFrankWolfe)
     solver, why = choose(replace(few, slack="quadratic"))
-    assert solver == mm.SimplicialDecomposition(master="one")
-    assert "sums of all examples" in why
+    assert solver == mm.SimplicialDecomposition(r=2)
+    assert "two points an example" in why
 
 
 def test_auto_gives_a_reason() -> None:

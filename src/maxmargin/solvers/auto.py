@@ -74,9 +74,9 @@ def _with_ridge(problem: Problem) -> tuple[Solver, str]:
         if memory <= MASTER_BYTES:
             return SimplicialDecomposition(), f"{size}, quadratic slack: simplicial decomposition"
         return (
-            SimplicialDecomposition(master="one"),
-            f"{size}, quadratic slack: simplicial decomposition over sums of all examples, as points of each would "
-            f"take {needed}",
+            SimplicialDecomposition(r=2),
+            f"{size}, quadratic slack: simplicial decomposition with two points an example and one iterate, as all "
+            f"points would take {needed}",
         )
     if n <= FEW_WEIGHTS and n_examples * n <= FEW_PRODUCTS:
         return SimplicialDecomposition(), f"{size}, so few: simplicial decomposition, which needs the fewest passes"
