@@ -19,6 +19,9 @@ for larger graphs ``1e-6``. ``value`` is the bound, so it is never below the tru
 INEXACT, and ``z`` is feasible to rounding; ``scores'z`` may be lower by that tolerance, and where several points are
 best, ``z`` need not be a vertex.
 
+``argmax_within`` ends as soon as bounds and points are as near as it was asked for. Where messages stall, associative
+networks look for better labelings by expansion moves before they take steps.
+
 ``project`` takes semismooth Newton steps on the multipliers (Qi and Sun 1993) and stops at a duality gap of
 ``tol^2 / 2``, or at rounding. A step costs ``O(edge parts)`` for the gradient, and its linear system is solved over the
 nodes with two or more positive labels alone, by a banded factorization; where these are too many for that, by conjugate
