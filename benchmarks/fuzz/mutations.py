@@ -342,6 +342,6 @@ def _change_array(random: Generator, header: dict[str, Any], payload: bytearray)
             values = random.permutation(values)
         elif kind < 0.95:
             values[at] = (values[at] * random.normal(size=len(at))).astype(dtype)
-        elif len(shape) == 1 and count > 0:
+        elif isinstance(shape, list) and len(shape) == 1 and count > 0:
             entry["shape"] = [int(random.integers(0, count))]
     payload[offset : offset + values.nbytes] = values.tobytes()
