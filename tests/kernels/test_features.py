@@ -473,5 +473,5 @@ def test_refusals(make, message):
 
 @pytest.mark.parametrize("wrong", [-1, 1])
 def test_select_refuses_examples_out_of_range(wrong):
-    with pytest.raises(IndexError, match=r"0\.\.0"):
+    with pytest.raises(ValueError, match=r"0\.\.0"):
         PartFeatures(np.zeros((3, 2)), [0, 3]).select([wrong])
