@@ -370,7 +370,7 @@ def test_refused_labels_name_the_example() -> None:
         structure.encode([[0, 1], [0, 1, 2]])
     with pytest.raises(ValueError, match=r"example 0 have shape \(3,\).*each of its 2 nodes"):
         structure.encode([[0, 1, 1], [0, 1, 1]])
-    with pytest.raises(ValueError, match="example 1 are not numbers"):
+    with pytest.raises(ValueError, match="example 1: labels must be 0 or 1 for each node"):
         structure.encode([[0, 1], ["a", "b", "c"]])
     with pytest.raises(ValueError, match="example 0, node 1 has the label nan"):
         structure.encode([[0, np.nan], [0, 1, 1]])

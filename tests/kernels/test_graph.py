@@ -371,7 +371,7 @@ def test_what_is_refused(kind: type[network.Network]) -> None:
         kind([2, 2], [[0, 1], [0, 1], [1, 0]], [0, 1, 3], 2)
     with pytest.raises(ValueError, match=r"example 0.* self-loop"):
         kind([2], [[1, 1]], [0, 1], 2)
-    with pytest.raises(ValueError, match="n_labels must be between"):
+    with pytest.raises(ValueError, match="n_labels must be an integer >= 1 and <= 4096"):
         kind([2], [[0, 1]], [0, 1], 0)
     structure = kind([2], [[0, 1]], [0, 1], 3)
     with pytest.raises(ValueError, match=r"k best labelings of an? .* use predict"):

@@ -194,7 +194,7 @@ def test_a_solver_that_fails(monkeypatch):
     monkeypatch.setitem(linear_program._OPTIONS, "presolve", "off")
     other = structure.select([0, 1])
     scores = np.ones(structure.n_parts)
-    with pytest.raises(ArithmeticError, match="HiGHS found no vertex"):
+    with pytest.raises(ValueError, match="HiGHS found no vertex"):
         LinearProgram([-np.ones((1, 2))], [-np.ones(1)])
     found = other.argmax(scores)
     assert found.status.tolist() == [PointStatus.INEXACT] * 2

@@ -306,7 +306,7 @@ def test_refused_comparisons():
         compare_scores(evaluate([["A"], ["A", "B"]], [["A"], ["A", "B"]]), evaluate([["A"], ["A"]], [["A"], ["A"]]))
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         interval_of(one, level=1.0)
-    with pytest.raises(ValueError, match="resamples must be at least 1"):
+    with pytest.raises(ValueError, match="resamples must be an integer >= 1"):
         interval_of(one, resamples=0)
     with pytest.raises(ValueError, match="measure must be one of accuracy"):
         interval_of(one, "aer")
