@@ -457,7 +457,7 @@ def test_norm_refuses_bad_features():
             "same number of examples",
         ),
         (lambda: ChainFeatures(np.zeros((3, 2)), [2], 2), "add up to 2"),
-        (lambda: ChainFeatures(np.zeros((3, 2)), [4, -1], 2), "negative"),
+        (lambda: ChainFeatures(np.zeros((3, 2)), [4, -1], 2), "lengths must be at least 0, got -1"),
         (lambda: ChainFeatures(np.zeros((3, 2)), [3.0], 2), "integers"),
         (lambda: ChainFeatures(np.zeros((3, 2)), [3], 0), "n_labels"),
         (lambda: ChainFeatures(np.zeros((3, 2)), [3], 2, edge_features=np.zeros((3, 1))), "2 edges"),

@@ -474,7 +474,7 @@ def test_nodes_with_labels_of_their_own():
         (([2, 3], 2, [[0, 1], [1, 1]], [0, 1, 2]), r"example 1, which has 3 nodes, has the self-loop \(1, 1\)"),
         (([2, 3], 2, [[0, 2]], [0, 1, 1]), r"example 0, which has 2 nodes, has the edge \(0, 2\)"),
         (([2, 3], 2, [[0, 1], [1, 0]], [0, 2, 2]), "example 0, which has 2 nodes, has more than once the edge"),
-        (([2, -1], 2, [], [0, 0, 0]), "example 1 has -1 nodes"),
+        (([2, -1], 2, [], [0, 0, 0]), "example 1: n_nodes must be at least 0, got -1"),
         (([2, 1], [2, 0, 3], [], [0, 0, 0]), "example 0: a node has 0 labels"),
         (([2, 1], [2, 1, 40_000], [], [0, 0, 0]), "example 1: a node has 40000 labels"),
         (([2, 1], [2, 1], [], [0, 0, 0]), "one for each of the 3 nodes"),

@@ -237,10 +237,10 @@ def test_nothing():
         (
             [["A"], "AB"],
             [["A"], ["A", "B"]],
-            "gold: example 1: y must be a list or 1-D array .* got str",
+            "gold: example 1: y must be a list or 1-D array .* got 'AB'",
         ),
-        (iter([["A"]]), [["A"]], "gold is a list_iterator; give a list with a list of labels per sentence"),
-        ([["A"]], [3], "predicted: example 0: y must be a list .* got int"),
+        (iter([["A"]]), [["A"]], "gold must be a list with a list of labels per sentence, got <list_iterator"),
+        ([["A"]], [3], "predicted: example 0: y must be a list .* got 3"),
         ([["A", "B"]], [["A", []]], "predicted: example 0: labels must be hashable .* got list"),
     ],
 )
