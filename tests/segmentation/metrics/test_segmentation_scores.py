@@ -149,7 +149,7 @@ def test_wrong_input():
         evaluate([square], [np.zeros((2, 3), dtype=int)], NAMES, images=["x"])
     with pytest.raises(ValueError, match="1, predicted: labels from 0 to 3; give -1 to 2"):
         evaluate([square], [square + 3], NAMES)
-    with pytest.raises(ValueError, match="1, gold: labels of type float64"):
+    with pytest.raises(ValueError, match="1, gold: labels must be integers"):
         evaluate([square * 0.5], [square], NAMES)
     with pytest.raises(ValueError, match=r"shorter|longer"):
         evaluate([square], [square, square], NAMES)
