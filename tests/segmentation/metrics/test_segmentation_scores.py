@@ -151,7 +151,7 @@ def test_wrong_input():
         evaluate([square], [square + 3], NAMES)
     with pytest.raises(ValueError, match="1, gold: labels must be integers"):
         evaluate([square * 0.5], [square], NAMES)
-    with pytest.raises(ValueError, match=r"shorter|longer"):
+    with pytest.raises(ValueError, match=r"give as many of both"):
         evaluate([square], [square, square], NAMES)
     with pytest.raises(ValueError, match="2 names and 1 images"):
         evaluate([square], [square], NAMES, images=["x", "y"])
