@@ -123,7 +123,8 @@ def plain(value: Any) -> Any:
 
 def path(name: str, value: Any) -> Path:
     """The name of a file, as a Path."""
-    if isinstance(value, (str, Path)) and str(value) and "\0" not in str(value):
+    text = str(value) if isinstance(value, (str, Path)) else ""
+    if text and "\0" not in text and not any("\ud800" <= letter <= "\udbff" for letter in text):
         return Path(value)
     raise _error(name, "the name of a file", value)
 

@@ -405,12 +405,12 @@ def test_what_is_refused(kind: type[network.Network]) -> None:
         kind([2, 2], [[0, 1], [0, 1], [1, 0]], [0, 1, 3], 2)
     with pytest.raises(ValueError, match=r"example 0.* self-loop"):
         kind([2], [[1, 1]], [0, 1], 2)
-    with pytest.raises(ValueError, match="n_labels must be between"):
+    with pytest.raises(ValueError, match="n_labels must be an integer >= 1 and <= 4096"):
         kind([2], [[0, 1]], [0, 1], 0)
     structure = kind([2], [[0, 1]], [0, 1], 3)
     with pytest.raises(ValueError, match=r"k best labelings of an? .* use predict"):
         structure.k_best(np.zeros(structure.n_parts), 2)
-    with pytest.raises(NotImplementedError, match="#P-hard"):
+    with pytest.raises(ValueError, match="#P-hard"):
         structure.marginals(np.zeros(structure.n_parts))
     with pytest.raises(ValueError, match="warm has shape"):
         structure.argmax(np.zeros(structure.n_parts), warm=np.zeros(3))

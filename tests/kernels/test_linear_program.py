@@ -194,7 +194,7 @@ def test_a_solver_that_fails(monkeypatch):
     monkeypatch.setitem(simplex.OPTIONS, "presolve", "off")
     other = structure.select([0, 1])
     scores = np.ones(structure.n_parts)
-    with pytest.raises(ArithmeticError, match="HiGHS found no vertex"):
+    with pytest.raises(ValueError, match="HiGHS found no vertex"):
         LinearProgram([-np.ones((1, 2))], [-np.ones(1)])
     found = other.argmax(scores)
     assert found.status.tolist() == [PointStatus.INEXACT] * 2
@@ -218,7 +218,7 @@ def test_degenerate_batches():
         points = none.argmax(np.full(4, value))
         np.testing.assert_allclose(points.value, np.array([0.0, 3.0, 1.0]) * value)
     assert none.relaxed is False
-    with pytest.raises(NotImplementedError, match="#P-hard"):
+    with pytest.raises(ValueError, match="#P-hard"):
         none.marginals(scores)
 
 
@@ -301,8 +301,8 @@ def test_encode_and_decode():
         ([np.ones((1, 2))], [[1]], {"A_eq": [np.ones((1, 2))]}, "b_eq with A_eq"),
         ([np.ones((1, 2))], [[1]], {"A_eq": [np.ones((1, 3))], "b_eq": [[1]]}, "A has 2 columns and A_eq has 3"),
         ([np.ones((1, 2))], [[1]], {"A_eq": [np.ones((1, 2))], "b_eq": [[3]]}, "example 0: no z satisfies"),
-        ([np.ones((1, 2))], [[1]], {"upper": -1.0}, "example 0: upper must be >= 0"),
-        ([np.ones((1, 2))], [[1]], {"upper": np.inf}, "example 0: upper must be 2 finite numbers"),
+        ([np.ones((1, 2))], [[1]], {"upper": -1.0}, "example 0: upper must be a finite number >= 0"),
+        ([np.ones((1, 2))], [[1]], {"upper": np.inf}, "example 0: upper must be a finite number >= 0"),
         ([np.ones((1, 2))], [[1]], {"upper": [1.0, 1.0]}, "upper has 2 entries for 1 examples"),
         ([np.ones((1, 2))], [[1]], {"relaxed": "yes"}, "relaxed must be True or False"),
         (np.float64(3), [[1]], {}, "A must be a list with one entry per example"),

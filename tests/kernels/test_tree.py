@@ -432,11 +432,11 @@ def test_encode_and_decode():
     assert [labels.tolist() for labels in tree.decode(z)] == [[1, 2, 0], [3]]
     np.testing.assert_array_equal(np.flatnonzero(z[: tree.starts[1]]), [1, 4, 5, 10])
     np.testing.assert_array_equal(np.flatnonzero(z[tree.starts[1] :]), [5, 6 + 4])
-    with pytest.raises(ValueError, match="expected 2 labelings, got 1"):
+    with pytest.raises(ValueError, match="1 labelings for 2 examples"):
         tree.encode([[1, 2, 0]])
     with pytest.raises(ValueError, match=r"example 0 has 3 nodes but its labels have shape \(2,\); give one label"):
         tree.encode([[1, 2], [3]])
-    with pytest.raises(ValueError, match="example 1: labels must be integers, got float64"):
+    with pytest.raises(ValueError, match="example 1: labels must be integers"):
         tree.encode([[1, 2, 0], [0.5]])
     with pytest.raises(ValueError, match="example 0 has label 2 at node 2, where only 0, 1 are allowed"):
         tree.encode([[1, 2, 2], [3]])
@@ -474,7 +474,7 @@ def test_nodes_with_labels_of_their_own():
         (([2, 3], 2, [[0, 1], [1, 1]], [0, 1, 2]), r"example 1, which has 3 nodes, has the self-loop \(1, 1\)"),
         (([2, 3], 2, [[0, 2]], [0, 1, 1]), r"example 0, which has 2 nodes, has the edge \(0, 2\)"),
         (([2, 3], 2, [[0, 1], [1, 0]], [0, 2, 2]), "example 0, which has 2 nodes, has more than once the edge"),
-        (([2, -1], 2, [], [0, 0, 0]), "example 1 has -1 nodes"),
+        (([2, -1], 2, [], [0, 0, 0]), "example 1: n_nodes must be at least 0, got -1"),
         (([2, 1], [2, 0, 3], [], [0, 0, 0]), "example 0: a node has 0 labels"),
         (([2, 1], [2, 1, 40_000], [], [0, 0, 0]), "example 1: a node has 40000 labels"),
         (([2, 1], [2, 1], [], [0, 0, 0]), "one for each of the 3 nodes"),

@@ -98,7 +98,7 @@ def test_reachable_labels():
     [
         (
             lambda: TransitionConstraints(np.ones((2, 2)), [True] * 2, [True] * 2),
-            "pairs must be an array of booleans, got float64",
+            r"pairs must be an array of booleans, got shape \(2, 2\) of float64",
         ),
         (lambda: TransitionConstraints(np.ones((2, 3), bool), [True] * 2, [True] * 2), "pairs must be a square array"),
         (lambda: TransitionConstraints(np.ones((0, 0), bool), [], []), "pairs must be a square array"),
@@ -109,7 +109,7 @@ def test_reachable_labels():
         (lambda: TransitionConstraints.bio([]), "labels must not be empty"),
         (lambda: TransitionConstraints.iobes(["O", "B-X", "O"]), "label 'O' comes twice"),
         (lambda: TransitionConstraints.forbid(["A"], [("A", "Z")]), "there is no label 'Z'"),
-        (lambda: TransitionConstraints.forbid(["A"], ["AA"]), "must be pairs of labels"),
+        (lambda: TransitionConstraints.forbid(["A"], ["AA"]), "must be a pair of labels"),
         (lambda: TransitionConstraints.forbid(["A"], [(None, None)]), "name at least one label"),
         (
             lambda: TransitionConstraints.anything(2) & TransitionConstraints.anything(3),

@@ -163,7 +163,7 @@ def test_odd_inputs(X, message):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (["word"], "sentence 0: expected a list of tokens, got str"),
+        (["word"], "sentence 0 must be a list of tokens, got 'word'"),
         ([["a"], [5]], "sentence 1, token 0: expected a string"),
         ([["a", {"b": 1}]], "sentence 0, token 1: expected a string"),
         ([["a", None]], "sentence 0, token 1: expected a string"),
@@ -214,7 +214,7 @@ def test_other_inputs_than_in_training(corpus):
         ([["a", "b"]], "2 sentences and 1 label sequences; give one for each"),
         ([["a", "b"], ["a", "b"]], "sentence 1: 2 labels for 1 tokens; give each token one"),
         ([["a"], ["a", "b"]], "sentence 0: 1 labels for 2 tokens; give each token one"),
-        (["ab", "c"], "example 0: y must be a list or 1-D array with one label per position, got str"),
+        (["ab", "c"], "example 0: y must be a list or 1-D array with one label per position, got 'ab'"),
         ([["a", ["b"]], ["c"]], "example 0: labels must be hashable"),
         ([["a", float("nan")], ["c"]], "example 0: NaN cannot be a label"),
         ([[None, None], [None]], "no label is known; label at least some tokens"),

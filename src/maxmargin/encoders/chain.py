@@ -93,4 +93,6 @@ class ChainEncoder(LabeledEncoder):
 
 
 def _check_order(order: Any) -> int:
-    return _checks.integer("order", order, least=1, most=2)
+    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order not in (1, 2):
+        raise ValueError(f"order must be 1 or 2, got {_checks.shown(order)}")
+    return int(order)

@@ -67,7 +67,8 @@ class PartsEncoder(RowsEncoder):
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whole outputs that are right."""
         try:
-            return float(np.array_equal(np.asarray(gold), np.asarray(predicted))), 1.0
+            right, found = (array_of(one, "outputs", "biufcOUSmM", "comparable") for one in (gold, predicted))
+            return float(np.array_equal(right, found)), 1.0
         except (TypeError, ValueError):  # nested lists that make no array
             return float(bool(gold == predicted)), 1.0
 

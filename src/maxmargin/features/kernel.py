@@ -70,8 +70,9 @@ class Kernel:
                 f"a kernel must be one of {known} or a function of two matrices, got {_checks.shown(self.function)}"
             )
         if self.gamma is not None:
-            _checks.positive("gamma", self.gamma)
-        _checks.number("coef0", self.coef0, least=0, hint="otherwise the kernel is not an inner product")
+            object.__setattr__(self, "gamma", _checks.positive("gamma", self.gamma))
+        hint = "otherwise the kernel is not an inner product"
+        object.__setattr__(self, "coef0", _checks.number("coef0", self.coef0, least=0, hint=hint))
         _checks.integer("degree", self.degree, least=1)
         _checks.integer("max_parts", self.max_parts, least=1)
 

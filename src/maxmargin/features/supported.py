@@ -86,6 +86,7 @@ class Support:
     def of_pairs(cls, pairs: IntArray, n_features: int, m: int) -> Support:
         """Of numbers ``feature * m + column``, rising."""
         m, n_features = _checks.integer("m", m, least=1, most=_MOST), _sized(n_features)
+        _check_count(pairs.size if isinstance(pairs, np.ndarray) else 0)
         pairs = integers(pairs, "pairs")
         if (
             pairs.ndim != 1

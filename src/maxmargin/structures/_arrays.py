@@ -97,7 +97,7 @@ def array_of(values: Any, what: str, kinds: str, wanted: str) -> npt.NDArray[Any
             odd = "with masked entries" if isinstance(values, np.ma.MaskedArray) else "of unequal or odd entries"
             raise ValueError(f"{what} must be {wanted}, got {got} {odd}") from None
     if found.dtype.kind not in kinds and (found.size or not found.ndim):
-        raise ValueError(f"{what} must be {wanted}, got shape {found.shape} of {_checks.shown(found.dtype)}")
+        raise ValueError(f"{what} must be {wanted}, got shape {found.shape} of {found.dtype!s:.100}")
     if not found.flags.c_contiguous:  # a view may be larger than what it is a view of
         _memory.require(float(found.size) * max(8, found.itemsize), what, remedy)
     return found
@@ -190,7 +190,7 @@ def vector(values: npt.ArrayLike, length: int, what: str) -> FloatArray:
     if given.shape != (length,):
         raise ValueError(f"{what} must have shape ({length},), got {given.shape}")
     if given.dtype.kind not in "fiub":
-        raise ValueError(f"{what} must be {length} numbers, got {_checks.shown(given.dtype)}")
+        raise ValueError(f"{what} must be {length} numbers, got {given.dtype!s:.100}")
     with np.errstate(over="ignore"):  # long doubles that become infinite are refused as such
         return np.ascontiguousarray(given, dtype=np.float64)
 

@@ -121,8 +121,12 @@ def read_cliques(own: Any, example: int) -> list[IntArray]:
     what, wanted = f"example {example}: its cliques", "a list of tuples of node numbers"
     found = []
     for clique in _checks.listed(what, own, wanted):
-        array = integers(clique, f"{what} must be {wanted}: node numbers")
-        if array.ndim != 1:
+        odd = isinstance(clique, (str, bytes, dict, set)) or not hasattr(clique, "__len__")
+        try:
+            array = integers(None if odd else clique, "a clique")
+        except ValueError:
+            odd = True
+        if odd or array.ndim != 1:
             raise ValueError(f"{what} must be {wanted}, but one is {_checks.shown(clique)}")
         found.append(array)
     return found

@@ -112,7 +112,7 @@ def test_refused():
         interval_of(evaluate([reference], [links]), level=95)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         compare_scores(*[evaluate([reference], [links])] * 2, level=0)
-    with pytest.raises(ValueError, match="resamples must be at least 1"):
+    with pytest.raises(ValueError, match="resamples must be an integer >= 1"):
         interval_of(evaluate([reference], [links]), resamples=0)
     with pytest.raises(ValueError, match="1 sentences and the second 2"):
         compare_scores(evaluate([reference], [links]), evaluate([reference] * 2, [links] * 2))

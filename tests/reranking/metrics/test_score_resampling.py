@@ -114,7 +114,7 @@ def test_bad_settings_are_refused():
     metric = WordErrorRate()
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         score_interval(metric, rows, level=1.0)
-    with pytest.raises(ValueError, match="resamples must be at least 1"):
+    with pytest.raises(ValueError, match="resamples must be an integer >= 1"):
         score_interval(metric, rows, resamples=0)
     with pytest.raises(ValueError, match="trials must be at least 1"):
         compare_scores(metric, rows, rows, trials=0)

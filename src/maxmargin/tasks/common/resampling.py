@@ -166,8 +166,8 @@ def randomization_test(
 
 
 def _check(level: float) -> None:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    if not isinstance(level, (int, float, np.floating)) or not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {_checks.shown(level)}")
 
 
 def _check_pair(first: Statistics, second: Statistics) -> None:

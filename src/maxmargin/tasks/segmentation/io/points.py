@@ -47,14 +47,16 @@ class Scan:
     def __post_init__(self) -> None:
         points: Any = self.points
         if not isinstance(points, np.ndarray) or points.ndim != 2 or points.shape[1] != 3:
-            got = f"shape {points.shape}" if isinstance(points, np.ndarray) else type(points).__name__
-            raise ValueError(f"points must be an array of shape (n, 3), got {got}")
+            given = f"of shape {points.shape}" if isinstance(points, np.ndarray) else f"in a {type(points).__name__}"
+            raise ValueError(f"points {given}; give an array of shape (n, 3)")
         if not isinstance(self.attributes, Mapping):
             raise ValueError(f"attributes must map names to arrays, got {type(self.attributes).__name__}")
         for name, values in [*self.attributes.items(), *([] if self.labels is None else [(LABEL, self.labels)])]:
             if not isinstance(values, np.ndarray) or values.shape != (len(self),):
-                got = f"shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
-                raise ValueError(f"{name} must be an array of one value for each of {len(self)} points, got {got}")
+                given = (
+                    f"has shape {values.shape}" if isinstance(values, np.ndarray) else f"is a {type(values).__name__}"
+                )
+                raise ValueError(f"{name} {given}; give an array of one value for each of {len(self)} points")
 
     def __len__(self) -> int:
         return len(self.points)
