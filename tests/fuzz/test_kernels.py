@@ -31,10 +31,12 @@ def test_every_function_and_method_is_called() -> None:
     named = set()
     for topic in TOPICS.values():
         for seed in range(8):
-            calls = topic(np.random.default_rng(seed))
+            calls, own = topic(np.random.default_rng(seed)), set()
             while calls:
-                named |= {call.name for call in calls}
-                calls = [more for call in calls for more in follow(call)]
+                fresh = {call.name: call for call in calls if call.name not in own}  # one call of each is enough
+                own |= fresh.keys()
+                calls = [more for call in fresh.values() for more in follow(call)]
+            named |= own
     assert bound_names() - named == set()
 
 

@@ -334,8 +334,10 @@ def test_kernels_check_what_they_are_given():
     with pytest.raises(ValueError, match="do not fit the batch"):
         hull.begin(np.array([[0, 1, 5]]), point, np.zeros(5), 1)
     twice, codes, done = np.array([0, 0]), np.zeros(2, dtype=np.int8), np.zeros(2, dtype=bool)
+    begun = _kernels.HullBatch(np.array([2, 3]), 1e-8)
+    begun.begin(offsets, point, np.zeros(5), 1)
     with pytest.raises(ValueError, match="distinct"):
-        hull.absorb(np.array([[0, 2, 4]]), twice, np.zeros(4), np.zeros(4), codes, np.zeros(4), done, 1)
+        begun.absorb(np.array([[0, 2, 4]]), twice, np.zeros(4), np.zeros(4), codes, np.zeros(4), done, 1)
     ends, weights = np.array([0, 1, 1]), np.ones(1)
     for index, value in ((2, 1.0), (-1, 1.0), (0, np.nan)):
         with pytest.raises(ValueError, match="does not fit its example"):

@@ -27,10 +27,10 @@ inline std::int64_t longest(const std::vector<std::int64_t>& lengths) {
     return most;
 }
 
-// The longest sequence of an oracle, whose tables have a number for each of its labels.
-inline std::int64_t checked_longest(const std::vector<std::int64_t>& lengths, std::int64_t n_labels) {
+// The longest sequence of an oracle, whose tables have a number for each of its labels, or pairs of them (order 2).
+inline std::int64_t checked_longest(const std::vector<std::int64_t>& lengths, std::int64_t n_labels, int order = 1) {
     const std::int64_t most = longest(lengths);
-    checked_product({most, n_labels}, "a sequence is too long");
+    checked_product({most, n_labels, order == 2 ? n_labels : 1}, "a sequence is too long");
     return most;
 }
 

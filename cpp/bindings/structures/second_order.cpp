@@ -109,7 +109,7 @@ class SecondOrderOracle final : public online::Oracle {
                       std::int64_t ranks)
         : Oracle(ranks), lengths_(copied(lengths)), follow_(copied(follow)), first_(copied(first)), last_(copied(last)),
           single_(constraints_of(n_labels, follow, first, last), simd::lanes_in_use(),
-                  checked_longest(lengths_, n_labels * n_labels)) {
+                  checked_longest(lengths_, n_labels, 2)) {
         single_.constraints = {n_labels, follow_, first_, last_};
         checked_ranks(ranks, n_labels, longest(lengths_));
         if (ranks > 1) k_best_ = std::make_unique<second::KBest>(single_.table.shape, longest(lengths_), ranks);

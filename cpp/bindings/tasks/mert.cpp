@@ -41,8 +41,10 @@ std::unique_ptr<MertLists> prepare(const In<std::int64_t>& offsets, const In<dou
             "features, statistics and directions must be finite");
     const auto k = static_cast<std::int64_t>(statistics.shape(1));
     require(Quality::fits(formula, k), "the formula does not take so many statistics");
-    const Quality quality{static_cast<Formula>(formula), k, beta};
     const auto d = static_cast<std::int64_t>(rows.shape(1));
+    checked_product({k}, "there are too many statistics");
+    checked_product({d}, "there are too many features");
+    const Quality quality{static_cast<Formula>(formula), k, beta};
     return unlocked([&] {
         return std::make_unique<MertLists>(view(offsets), view(rows), d, view(statistics), quality, view(directions),
                                            threads);
