@@ -191,7 +191,7 @@ def interrupted(
             if left != whole:
                 faults.append("differs")
         elif code == -number:
-            outcome = "killed" if kill else "killed at the start"
+            outcome = "killed" if kill else "killed at its start or end"
         elif code == 128 + number:
             outcome = "interrupted"
             if not errors.splitlines()[-1:] or not errors.splitlines()[-1].startswith("interrupted"):
