@@ -1,8 +1,8 @@
 """Training graphs of more than two classes, cut into pieces.
 
-Cuts of two classes are learned from whole graphs. Networks of more classes are relaxed, and solvers need fewer passes
-over many small ones: pieces of a few hundred nodes teach the same few weights. On four made images of 48 x 48 nodes and
-four classes whole networks took 0.8 s and 129 passes, pieces 0.24 s and 30; both labeled 94 % of other images right.
+Cuts of two classes are learned from whole graphs. Networks of more classes are relaxed, and pieces of a few hundred
+nodes teach the same few weights. Four made images with four classes, whole and in pieces: 0.8 s and 0.24 s of training
+on 48 x 48 nodes, 2.5 s and 2.1 s on noisier 64 x 64 ones, other images labeled equally well to half a percent.
 """
 
 from __future__ import annotations
