@@ -88,7 +88,7 @@ class Kernel:
             plain = type(rows) is np.ndarray or sp.issparse(rows)
             if not plain or len(rows.shape) != 2 or rows.dtype != np.float64:
                 raise ValueError(f"a kernel compares rows of matrices of float64, got {_checks.shown(rows)}")
-            values = rows.data if sp.issparse(rows) else rows
+            values: Any = rows.data if sp.issparse(rows) else rows
             if not values.flags.c_contiguous:
                 _memory.require(8.0 * values.size, "rows of a kernel", "give an array of its own, not a view")
             if not np.isfinite(values).all():
