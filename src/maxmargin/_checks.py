@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -12,22 +11,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _memory
+from maxmargin._messages import shown
 
 MOST_INTEGER = (1 << 63) - 1
 """The largest integer that kernels take."""
-
-_LONGEST = 200
-_SHOWN = reprlib.Repr()
-_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 100
-
-
-def shown(value: Any) -> str:
-    """What the caller gave, for an error: shortened, and whatever it is."""
-    try:
-        words = _SHOWN.repr(value)
-        return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}..."
-    except Exception:  # repr is the caller's code, and Python has no words for integers of thousands of digits
-        return f"<{type(value).__name__}>"
 
 
 def number(

@@ -1,6 +1,8 @@
-"""Messages of errors about files: what a file says is quoted in them, but never so much that the reason is lost."""
+"""Words of errors: what a caller gave or a file says is quoted in them, but never so much that the reason is lost."""
 
 from __future__ import annotations
+
+import reprlib
 
 from maxmargin._terminal import printable
 
@@ -13,6 +15,11 @@ _END = 300
 
 _QUOTED = 40
 """Characters that are quoted of a piece of a file."""
+
+
+_GIVEN = 200
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 100
 
 
 class FileContentError(ValueError):
@@ -40,3 +47,12 @@ def quoted(value: object) -> str:
         return repr(printable(words if len(words) <= _QUOTED else words[: _QUOTED - 3] + "..."))
     text = printable(repr(value))
     return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."
+
+
+def shown(value: object) -> str:
+    """What a caller gave, as Python writes it: shortened, and whatever it is."""
+    try:
+        words = _SHORT.repr(value)
+        return words if len(words) <= _GIVEN else f"{words[: _GIVEN - 3]}..."
+    except Exception:  # repr is the caller's code, and Python has no words for integers of thousands of digits
+        return f"<{type(value).__name__}>"

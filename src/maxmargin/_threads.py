@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -37,9 +37,7 @@ def resolve(n_jobs: int | None) -> int:
     except TypeError:
         count = 0
     if count == 0:
-        raise ValueError(
-            f"n_jobs must be None or a non-zero integer, got {_checks.shown(n_jobs)}; use -1 for all cores"
-        )
+        raise ValueError(f"n_jobs must be None or a non-zero integer, got {shown(n_jobs)}; use -1 for all cores")
     if count > 0:
         return min(count, _MOST)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

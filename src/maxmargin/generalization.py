@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.candidates import CandidatesEncoder
@@ -118,7 +119,7 @@ def generalization_bound(
     """
     trained: Model = getattr(model, "model_", model)
     if not isinstance(trained, Model):
-        raise ValueError(f"model must be a Model or an estimator that has been fitted, got {_checks.shown(model)}")
+        raise ValueError(f"model must be a Model or an estimator that has been fitted, got {shown(model)}")
     encoder = trained.encoder
     if encoder.l1_unsupported:
         raise ValueError(f"the bound is about sums of absolute weights: {encoder.l1_unsupported}")

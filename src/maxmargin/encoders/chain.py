@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.data.inputs import FeatureSequence
@@ -94,5 +94,5 @@ class ChainEncoder(LabeledEncoder):
 
 def _check_order(order: Any) -> int:
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order not in (1, 2):
-        raise ValueError(f"order must be 1 or 2, got {_checks.shown(order)}")
+        raise ValueError(f"order must be 1 or 2, got {shown(order)}")
     return int(order)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import WordLattice
@@ -88,13 +89,13 @@ class LatticeEncoder(KernelRowsEncoder):
 def words_of(lattice: WordLattice, path: npt.ArrayLike) -> list[Hashable]:
     """The words along a path of edge numbers, those of edges without words left out."""
     if not isinstance(lattice, WordLattice):
-        raise ValueError(f"lattice must be a mm.WordLattice, got {_checks.shown(lattice)}")
+        raise ValueError(f"lattice must be a mm.WordLattice, got {shown(lattice)}")
     if lattice.words is None:
         raise ValueError("the lattice has no words; give words to mm.WordLattice")
     words = _checks.listed("words", lattice.words, "one word per edge, each may be None")
     edges = checks.array(path, None, "path", "iu", "a vector of edge numbers")
     if edges.ndim != 1 or (edges.size and not 0 <= edges.min() <= edges.max() < len(words)):
-        raise ValueError(f"path must be numbers of the {len(words)} edges, counted from 0, got {_checks.shown(path)}")
+        raise ValueError(f"path must be numbers of the {len(words)} edges, counted from 0, got {shown(path)}")
     return [words[e] for e in edges.tolist() if words[e] is not None]
 
 
@@ -133,7 +134,7 @@ def _edges(x: WordLattice, index: int, n_rows: int) -> IntArray:
 def _node(given: Any, index: int, what: str) -> int:
     found = checks.array(given, index, what, "iu", "one node number")
     if found.ndim or not 0 <= found < _MOST_NODES:
-        raise ValueError(f"example {index}: {what} must be one node number >= 0, got {_checks.shown(given)}")
+        raise ValueError(f"example {index}: {what} must be one node number >= 0, got {shown(given)}")
     return int(found)
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.encoders.base import Encoder, State
 from maxmargin.encoders.data import checks
 from maxmargin.features.base import Features
@@ -65,7 +66,7 @@ class KernelEncoder(Encoder):
     def __post_init__(self) -> None:
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise ValueError(
-                f'features must be None or a kernel such as mm.features.Kernel("rbf"), got {_checks.shown(self.kernel)}'
+                f'features must be None or a kernel such as mm.features.Kernel("rbf"), got {shown(self.kernel)}'
             )
 
     @property

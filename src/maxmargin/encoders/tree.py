@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin._checks import shown
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _memory
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm
 from maxmargin.features.rows import Rows
@@ -121,7 +122,7 @@ def operator_norm(normal: Callable[[FloatArray], FloatArray], n_weights: int, *,
     By ARPACK's Lanczos iteration, one map and one adjoint a step, from fixed pseudo-random numbers.
     """
     if not callable(normal):
-        raise ValueError(f"normal must be a function of weights, got {_checks.shown(normal)}")
+        raise ValueError(f"normal must be a function of weights, got {shown(normal)}")
     n_weights = _checks.integer("n_weights", n_weights, least=0)
     _memory.require(80.0 * n_weights, f"vectors of {n_weights} weights", "give fewer features")
     _checks.number("tol", tol, above=0)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _memory
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.features.parts import Joined
 from maxmargin.features.rows import Matrix, Rows
@@ -40,7 +41,7 @@ class CliqueFeatures(Joined):
 
     def __init__(self, tree: Tree, n_labels: int, sizes: Sequence[int], *, features: Matrix | None = None) -> None:
         if not isinstance(tree, Tree):
-            raise ValueError(f"tree must be a JunctionTree, got {_checks.shown(tree)}")
+            raise ValueError(f"tree must be a JunctionTree, got {shown(tree)}")
         n_labels, cliques = _checks.integer("n_labels", n_labels, least=1), tree.cliques
         sizes = [
             _checks.integer("sizes", size, least=1, most=MOST_NODES)

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _memory
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.features.rows import Matrix, Rows, rows_of
 from maxmargin.structures._arrays import ranges
@@ -67,7 +68,7 @@ class Kernel:
         if not (callable(self.function) or (isinstance(self.function, str) and self.function in NAMES)):
             known = ", ".join(f'"{name}"' for name in NAMES)
             raise ValueError(
-                f"a kernel must be one of {known} or a function of two matrices, got {_checks.shown(self.function)}"
+                f"a kernel must be one of {known} or a function of two matrices, got {shown(self.function)}"
             )
         if self.gamma is not None:
             object.__setattr__(self, "gamma", _checks.positive("gamma", self.gamma))
@@ -87,7 +88,7 @@ class Kernel:
         for rows in (first, second):
             plain = type(rows) is np.ndarray or sp.issparse(rows)
             if not plain or len(rows.shape) != 2 or rows.dtype != np.float64:
-                raise ValueError(f"a kernel compares rows of matrices of float64, got {_checks.shown(rows)}")
+                raise ValueError(f"a kernel compares rows of matrices of float64, got {shown(rows)}")
             values: Any = rows.data if sp.issparse(rows) else rows
             if not values.flags.c_contiguous:
                 _memory.require(8.0 * values.size, "rows of a kernel", "give an array of its own, not a view")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.rows import Matrix, Rows, row_offsets
@@ -102,7 +103,7 @@ class Joined(Features):
     def _join(self, features: tuple[Features, ...]) -> None:
         for member in features:
             if not isinstance(member, Features):
-                raise ValueError(f"maps must be features, got {_checks.shown(member)}")
+                raise ValueError(f"maps must be features, got {shown(member)}")
         counts = [member.n_examples for member in features]
         if len(set(counts)) > 1:
             raise ValueError(f"all maps must have the same number of examples, got {counts}")

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _memory, _threads
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
@@ -52,7 +53,7 @@ class Support:
         for name in ("starts", "columns"):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != np.int32:
-                raise ValueError(f"{name} of a support must be a vector of int32, got {_checks.shown(array)}")
+                raise ValueError(f"{name} of a support must be a vector of int32, got {shown(array)}")
         if not len(self.starts) or self.starts[-1] != len(self.columns):
             raise ValueError("the last of the starts of a support must be the number of its columns")
 
@@ -226,7 +227,7 @@ class SupportedRows(Features):
 
     def __init__(self, matrix: Given, offsets: npt.ArrayLike, support: Support, *, constant: bool = False) -> None:
         if not isinstance(support, Support):
-            raise ValueError(f"support must be a Support, got {_checks.shown(support)}")
+            raise ValueError(f"support must be a Support, got {shown(support)}")
         _checks.flag("constant", constant)
         rows = Entries.of(matrix, support.n_features)
         if rows.d != support.n_features:

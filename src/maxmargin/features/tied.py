@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _memory, _threads
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin._vectors import rises
 from maxmargin.features.base import Features
@@ -272,7 +273,7 @@ def _rows(matrix: Given, what: str, support: Support | None, m: int) -> Rows | E
             raise ValueError(f"{what} given by the places of their ones need a support")
         return matrix if isinstance(matrix, Rows) else Rows(matrix, what)
     if not isinstance(support, Support):
-        raise ValueError(f"the support of {what} must be a Support, got {_checks.shown(support)}")
+        raise ValueError(f"the support of {what} must be a Support, got {shown(support)}")
     if support.m != m:
         raise ValueError(f"the support of {what} has {support.m} columns, but there must be {m}")
     return Entries.of(matrix, support.n_features)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin import _checks, _memory
+from maxmargin._messages import shown
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import PairwiseFeatures
 from maxmargin.structures.trees.tree import Tree
@@ -27,7 +28,7 @@ class TreeFeatures(PairwiseFeatures):
         rows = nodes if isinstance(nodes, Rows) else Rows(nodes, "nodes")
         edges = None if edge_features is None else Rows(edge_features, "edge_features")
         if not isinstance(tree, Tree):
-            raise ValueError(f"tree must be a Tree or JunctionTree, got {_checks.shown(tree)}")
+            raise ValueError(f"tree must be a Tree or JunctionTree, got {shown(tree)}")
         n_labels = _checks.integer("n_labels", n_labels, least=1)
         if rows.n != len(tree.n_labels):
             raise ValueError(f"nodes has {rows.n} rows, but the trees have {len(tree.n_labels)} nodes")

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.optimization.certificate import Certificate
 from maxmargin.optimization.saved import array, count, number, require, value_of
 from maxmargin.structures.base import FloatArray
@@ -77,7 +78,7 @@ def checked_callbacks(callbacks: Any) -> list[Callback]:
     found = _checks.listed("callbacks", callbacks, "a list of functions of a record", sized=False)
     for callback in found:
         if not callable(callback):
-            raise ValueError(f"callbacks must be functions of a record, got {_checks.shown(callback)}")
+            raise ValueError(f"callbacks must be functions of a record, got {shown(callback)}")
     return found
 
 
@@ -87,9 +88,7 @@ def asks_to_stop(callback: Callback, record: Record) -> bool:
     try:
         return bool(found)
     except Exception:  # an array, for example, is neither true nor false
-        raise ValueError(
-            f"callbacks must return True to stop, else False or None, got {_checks.shown(found)}"
-        ) from None
+        raise ValueError(f"callbacks must return True to stop, else False or None, got {shown(found)}") from None
 
 
 class ProgressBar:

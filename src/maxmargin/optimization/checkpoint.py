@@ -27,7 +27,7 @@ import numpy as np
 from maxmargin import _checks, model_file
 from maxmargin._callers import callers_level
 from maxmargin._interrupts import defer_interrupts
-from maxmargin._messages import FileContentError, shortened
+from maxmargin._messages import FileContentError, shortened, shown
 from maxmargin._version import __version__
 from maxmargin.optimization import restored
 from maxmargin.optimization.base import Solver, StateDict
@@ -75,7 +75,7 @@ class Checkpoint:
         _checks.path("the path of a checkpoint", path)
         _checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
         if not isinstance(fingerprint, str):
-            raise ValueError(f"fingerprint must be a string, got {_checks.shown(fingerprint)}")
+            raise ValueError(f"fingerprint must be a string, got {shown(fingerprint)}")
         _checks.flag("keep", self.keep)
 
     def beside(self, suffix: str) -> Checkpoint:
@@ -131,7 +131,7 @@ class FileCheckpointer(Checkpointer):
             raise CheckpointError(f"a run of {type(solver).__name__} cannot be saved: {solver.checkpoint_unsupported}")
         if random_state is not None and not isinstance(random_state, (int, np.integer)):
             raise CheckpointError(
-                f"with a checkpoint random_state must be None or an integer, got {_checks.shown(random_state)}"
+                f"with a checkpoint random_state must be None or an integer, got {shown(random_state)}"
             )
         _check_folder(Path(checkpoint.path))
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
+from maxmargin._messages import shown
 from maxmargin._vectors import norm
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.callbacks import Callback, Record, asks_to_stop, checked_callbacks
@@ -230,5 +231,5 @@ def generator(random_state: int | None) -> np.random.Generator:
     random = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
     whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.timedelta64)) and seed >= 0
     if seed is not None and not whole and not isinstance(seed, random):
-        raise ValueError(f"random_state must be None or an integer >= 0, got {_checks.shown(seed)}")
+        raise ValueError(f"random_state must be None or an integer >= 0, got {shown(seed)}")
     return np.random.default_rng(int(seed) if whole else seed)

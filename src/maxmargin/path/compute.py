@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin._vectors import norm
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.data import checks
@@ -110,7 +111,7 @@ def regularization_path(
     if radii is None and Cs is None and iterations == 0:
         raise ValueError("with iterations=0 there is nothing to do: give radii or Cs")
     if error is not None and not callable(error):
-        raise ValueError(f"error must be a function of gold outputs and predictions, got {_checks.shown(error)}")
+        raise ValueError(f"error must be a function of gold outputs and predictions, got {shown(error)}")
     _checks.positive("ball", ball, infinite=True)
     parameter = "radius" if Cs is None else "C"
     settings = None if radii is None and Cs is None else _settings(radii if Cs is None else Cs, parameter)
@@ -223,7 +224,7 @@ class _Course:
         if solver is None:
             solver = DualExtragradient.plain(geometry="auto", store_duals=fits_in_memory(self.problem))
         elif not isinstance(solver, DualExtragradient):
-            raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {_checks.shown(solver)}")
+            raise ValueError(f"dual_extragradient must be a mm.DualExtragradient(...), got {shown(solver)}")
         problem = self.unregularized(ball)
         recorder = _Recorder(self, problem, iterations)
         solution = solve(
@@ -308,7 +309,7 @@ def _settings(values: npt.ArrayLike | None, parameter: str) -> list[float]:
     except ValueError:  # rows of unequal lengths
         found = np.zeros((0, 0))
     if found.ndim != 1 or found.dtype.kind not in "fiu":
-        raise ValueError(f"{name} must be a list of positive numbers, got {_checks.shown(values)}")
+        raise ValueError(f"{name} must be a list of positive numbers, got {shown(values)}")
     if found.size == 0:
         raise ValueError(f"{name} is empty: give at least one positive number, or None to have them chosen")
     wrong = found[~(np.isfinite(found) & (found > 0))]
@@ -357,7 +358,7 @@ def _judge(encoder: Encoder, batch: Batch, y: Sequence[Any], error: Error | None
             return 1.0 - model.agreement(batch, y)
         found = error(y, model.outputs(batch))
         if not isinstance(found, (Real, np.number)) or not np.isfinite(float(found)):
-            raise ValueError(f"error must return a finite number, got {_checks.shown(found)}")
+            raise ValueError(f"error must return a finite number, got {shown(found)}")
         return float(found)
 
     return judge

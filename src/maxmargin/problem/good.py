@@ -25,7 +25,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _kernels
+from maxmargin import _kernels
+from maxmargin._messages import shown
 from maxmargin.features.base import Features
 from maxmargin.problem.nearest import Distance, nearest_good
 from maxmargin.structures._arrays import integers
@@ -132,9 +133,7 @@ class CandidateSets(GoodOutputs):
                 list; packed, shape ``(n_parts,)``. Entries of good ones are not read.
         """
         if formulation not in FORMULATIONS[1:]:
-            raise ValueError(
-                f'formulation with good sets must be "nearest", "all" or "best", got {_checks.shown(formulation)}'
-            )
+            raise ValueError(f'formulation with good sets must be "nearest", "all" or "best", got {shown(formulation)}')
         if not isinstance(structure, Candidates):
             raise ValueError(
                 f'formulation="{formulation}" compares all outputs one by one, and the outputs of {structure.called} '
@@ -147,7 +146,7 @@ class CandidateSets(GoodOutputs):
         if none.any():
             raise ValueError(f"example {int(np.flatnonzero(none)[0])}: no candidate is good; mark one or remove it")
         if distance is not None and not callable(distance):
-            raise ValueError(f"distance must be a function of two rows of features, got {_checks.shown(distance)}")
+            raise ValueError(f"distance must be a function of two rows of features, got {shown(distance)}")
         if formulation != "nearest" and (distance is not None or nearest is not None):
             raise ValueError(f'a distance and nearest candidates are for formulation="nearest", not "{formulation}"')
         if nearest is not None and distance is not None:

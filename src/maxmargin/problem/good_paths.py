@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _kernels, _threads
+from maxmargin import _kernels, _threads
+from maxmargin._messages import shown
 from maxmargin.problem.good import GoodOutputs
 from maxmargin.structures._arrays import offsets_of, ranges, sums_of
 from maxmargin.structures.base import FloatArray, IntArray, Structure
@@ -54,7 +55,7 @@ class PathSets(GoodOutputs):
             formulation: "all", or "best", which starts with the first good path of each example.
         """
         if formulation not in FORMULATIONS[1:]:
-            raise ValueError(f'formulation with good paths must be "all" or "best", got {_checks.shown(formulation)}')
+            raise ValueError(f'formulation with good paths must be "all" or "best", got {shown(formulation)}')
         if not isinstance(structure, Lattice):
             raise ValueError(f"good paths are those of lattices, not of {structure.called}")
         if len(paths) != structure.n_examples:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._digest import digest
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin._vectors import dot
 from maxmargin.features.base import Features, operator_norm
@@ -473,7 +474,7 @@ def _costs(
         name = f"{type(loss).__name__}.costs"
         found = loss.costs(structure, gold.dense())
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise ValueError(f"{name} must return two vectors, costs and offsets, got {_checks.shown(found)}")
+            raise ValueError(f"{name} must return two vectors, costs and offsets, got {shown(found)}")
         costs, offset = (
             np.asarray(array_of(values, f"what {name} returns", "fiub", "two vectors of numbers"), dtype=np.float64)
             for values in found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.path import RegularizationPath
 from maxmargin.solvers import Solution
 from maxmargin.structures._arrays import integers
@@ -60,7 +61,7 @@ def plot_convergence(solutions: Mapping[str, Solution], *, axes: Any = None, aga
 def _text(name: str, value: Any) -> str:
     """A line of text for a picture."""
     if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
-        raise ValueError(f"{name} must be a line of text of at most 1000 characters, got {_checks.shown(value)}")
+        raise ValueError(f"{name} must be a line of text of at most 1000 characters, got {shown(value)}")
     return value
 
 

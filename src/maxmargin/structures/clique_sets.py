@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.structures._arrays import IntArray, integers, offsets_of, ranges
 
 
@@ -127,6 +128,6 @@ def read_cliques(own: Any, example: int) -> list[IntArray]:
         except ValueError:
             odd = True
         if odd or array.ndim != 1:
-            raise ValueError(f"{what} must be {wanted}, but one is {_checks.shown(clique)}")
+            raise ValueError(f"{what} must be {wanted}, but one is {shown(clique)}")
         found.append(array)
     return found

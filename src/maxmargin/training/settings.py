@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Metric
@@ -81,27 +82,21 @@ class Settings:
             _checks.positive("radius", self.radius, infinite=True, hint="a larger radius means less regularization")
         _ = self.stop, self.grid, generator(self.random_state), _threads.resolve(self.n_jobs)
         if self.loss is not None and not isinstance(self.loss, Loss):
-            raise ValueError(
-                f"loss must be a loss of maxmargin.losses, for example Hamming(), got {_checks.shown(self.loss)}"
-            )
+            raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {shown(self.loss)}")
         given: Any = self.solver
         if isinstance(given, type) and issubclass(given, Solver):
             raise ValueError(f"solver must be an object, not a class: write mm.{given.__name__}()")
         if not isinstance(given, Solver) and not (isinstance(given, str) and given == "auto"):
             raise ValueError(
-                f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {_checks.shown(given)}'
+                f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {shown(given)}'
             )
         if self.metric is not None and not isinstance(self.metric, str) and not callable(self.metric):
-            raise ValueError(
-                f"metric must be a function of gold and predicted outputs, got {_checks.shown(self.metric)}"
-            )
+            raise ValueError(f"metric must be a function of gold and predicted outputs, got {shown(self.metric)}")
         if self.patience is not None:
             _checks.integer("patience", self.patience, least=1)
         object.__setattr__(self, "callbacks", checked_callbacks(self.callbacks))
         if self.checkpoint is not None and not isinstance(self.checkpoint, (str, Path, Checkpoint)):
-            raise ValueError(
-                f"checkpoint must be the name of a file or a Checkpoint, got {_checks.shown(self.checkpoint)}"
-            )
+            raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {shown(self.checkpoint)}")
 
     @cached_property
     def stop(self) -> Stop:

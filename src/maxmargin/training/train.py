@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _threads
+from maxmargin import _threads
 from maxmargin._callers import callers_level
+from maxmargin._messages import shown
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming
 from maxmargin.model import Model, Training
@@ -73,7 +74,7 @@ def dev_score(encoder: Encoder, dev: Any, settings: Settings) -> Score | None:
     metric: Any = settings.metric
     if isinstance(metric, str) and metric not in encoder.metrics:
         named = f"one of {', '.join(map(repr, encoder.metrics))}, or " if encoder.metrics else ""
-        raise ValueError(f"metric must be {named}a function of gold and predicted outputs, got {_checks.shown(metric)}")
+        raise ValueError(f"metric must be {named}a function of gold and predicted outputs, got {shown(metric)}")
     if dev is None:
         return None
     if not isinstance(dev, (tuple, list)) or len(dev) != 2:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks, _memory
+from maxmargin._messages import shown
 from maxmargin.structures._arrays import IntArray, Ragged, offsets_of
 
 _PLAIN = {str, int, bool, type(None)}
@@ -69,7 +70,7 @@ class Labels(Sequence[list[Hashable]]):
         except KeyError:
             place = next(place for place, label in enumerate(self.flat) if label not in index)
             raise ValueError(
-                f"example {self.owner(place)}: label {_checks.shown(self.flat[place])} was not seen in training; "
+                f"example {self.owner(place)}: label {shown(self.flat[place])} was not seen in training; "
                 "give all labels with classes=[...] or remove the example"
             ) from None
 

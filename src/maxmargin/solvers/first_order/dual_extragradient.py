@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.optimization.saved import require
@@ -126,7 +127,7 @@ class DualExtragradient(BregmanSolver):
         for name in ("warm_starts", "store_weights"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not _checks.is_one_of(value, "auto"):
-                raise ValueError(f'{name} must be True, False or "auto", got {_checks.shown(value)}')
+                raise ValueError(f'{name} must be True, False or "auto", got {shown(value)}')
         if not self.store_duals and self.store_weights is False:
             raise ValueError("store_weights=False needs store_duals=True: the weights are sums over the duals")
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.optimization.base import Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.problem import Problem
@@ -111,7 +112,7 @@ class BregmanSolver(SaddlePointSolver):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.geometry, Geometry) and not _checks.is_one_of(self.geometry, "auto"):
-            raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {_checks.shown(self.geometry)}')
+            raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {shown(self.geometry)}')
 
     def geometry_for(self, problem: Problem) -> Geometry:
         """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _memory
+from maxmargin._messages import shown
 from maxmargin.structures._arrays import FloatArray, IntArray, array_of, integers, lengths_of
 
 BoolArray = npt.NDArray[np.bool_]
@@ -89,13 +90,13 @@ class TransitionConstraints:
         allowed, first, last = (flags.copy() for flags in cls.anything(len(number))._flags)
         for given in _checks.listed("forbidden transitions", pairs, "a list of pairs of labels", sized=False):
             pair = _checks.listed("a forbidden transition", given, "a pair of labels, each may be None")
-            shown = _checks.shown(given)
+            words = shown(given)
             if len(pair) != 2:
-                raise ValueError(f"forbidden transitions must be pairs of labels, got {shown}")
+                raise ValueError(f"forbidden transitions must be pairs of labels, got {words}")
             for name in pair:
                 if name is not None and not (isinstance(name, str) and name in number):
                     raise ValueError(
-                        f"forbidden transition {shown}: there is no label {_checks.shown(name)}; use the labels given"
+                        f"forbidden transition {words}: there is no label {shown(name)}; use the labels given"
                     )
             before, after = (None if name is None else number[name] for name in pair)
             if before is not None and after is not None:
@@ -229,14 +230,12 @@ def _booleans(values: Any, what: str) -> BoolArray:
 def _names(labels: Sequence[str]) -> list[str]:
     names = _checks.listed("labels", labels, "a sequence of strings", sized=False)
     if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"labels must be a sequence of strings, got {_checks.shown(labels)}")
+        raise ValueError(f"labels must be a sequence of strings, got {shown(labels)}")
     if not names:
         raise ValueError("labels must not be empty")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
-            f"label {_checks.shown(twice)} comes twice; give every label once, in the order of their numbers"
-        )
+        raise ValueError(f"label {shown(twice)} comes twice; give every label once, in the order of their numbers")
     return names
 
 

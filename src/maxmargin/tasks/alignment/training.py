@@ -18,6 +18,7 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
+from maxmargin._messages import shown
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
@@ -83,7 +84,7 @@ class AlignerSettings:
         if self.models is not None and not isinstance(self.models, BitextModels):
             raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
         if not isinstance(self.features, Sequence | None) or isinstance(self.features, str):
-            raise ValueError(f"features must be a list of groups, or None for all, got {_checks.shown(self.features)}")
+            raise ValueError(f"features must be a list of groups, or None for all, got {shown(self.features)}")
         self.of_run(self.middle, self.tol)
 
     @property

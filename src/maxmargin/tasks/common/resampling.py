@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _memory
+from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray
 
 Statistics = npt.NDArray[Any]
@@ -167,7 +168,7 @@ def randomization_test(
 
 def _check(level: float) -> None:
     if not isinstance(level, (int, float, np.floating)) or not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {_checks.shown(level)}")
+        raise ValueError(f"level must lie between 0 and 1, got {shown(level)}")
 
 
 def _check_pair(first: Statistics, second: Statistics) -> None:

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from maxmargin import _checks, _threads
+from maxmargin import _threads
+from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.reranking.encoder.lattices import EdgeRows, merged
 from maxmargin.tasks.reranking.io.lattices import Lattices
@@ -83,9 +84,7 @@ def _first_weights(edges: EdgeRows, weights: Mapping[str, float] | None) -> Floa
         return np.ones(len(edges.names))
     for name in weights:
         if name not in edges.names:
-            raise ValueError(
-                f"no feature of the lattices is called {_checks.shown(name)}; there are {', '.join(edges.names)}"
-            )
+            raise ValueError(f"no feature of the lattices is called {shown(name)}; there are {', '.join(edges.names)}")
     return np.array([float(weights.get(name, 0.0)) for name in edges.names])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin.model import Training
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
@@ -71,12 +72,10 @@ class RerankerSettings:
         for name in ("positive", "negative"):
             given = _checks.listed(name, getattr(self, name), "a list of names of features", sized=False)
             if not all(isinstance(one, str) for one in given):
-                raise ValueError(f"{name} must be names of features, got {_checks.shown(given)}")
+                raise ValueError(f"{name} must be names of features, got {shown(given)}")
             object.__setattr__(self, name, tuple(given))
         if both := set(self.positive) & set(self.negative):
-            raise ValueError(
-                f"{_checks.shown(sorted(both)[0])} is among the positive and the negative features; name it once"
-            )
+            raise ValueError(f"{shown(sorted(both)[0])} is among the positive and the negative features; name it once")
 
     @cached_property
     def variants(self) -> Sequence[Method]:
@@ -97,7 +96,7 @@ class RerankerSettings:
             for name in chosen:
                 if name not in place:
                     raise ValueError(
-                        f"no dense feature is called {_checks.shown(name)}; there are {', '.join(names) or 'none'}"
+                        f"no dense feature is called {shown(name)}; there are {', '.join(names) or 'none'}"
                     )
                 signs[place[name]] = sign
         return signs

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
@@ -75,7 +76,7 @@ class StageSettings:
         _checks.integer("folds", self.folds, least=2)
         given = self.class_weight
         if not (given is None or isinstance(given, Mapping) or given == "balanced"):
-            raise ValueError(f'class_weight must be "balanced", numbers by label, or None, got {_checks.shown(given)}')
+            raise ValueError(f'class_weight must be "balanced", numbers by label, or None, got {shown(given)}')
 
     def weights(self, classes: Sequence[Hashable], counts: FloatArray) -> FloatArray:
         """The cost of each class, from its number of pixels or points."""
@@ -86,9 +87,9 @@ class StageSettings:
         for label, value in self.class_weight.items():
             if label not in classes:
                 raise ValueError(
-                    f"class_weight names {_checks.shown(label)}, which is not a class: {', '.join(map(str, classes))}"
+                    f"class_weight names {shown(label)}, which is not a class: {', '.join(map(str, classes))}"
                 )
-            _checks.number(f"the class_weight of {_checks.shown(label)}", value, least=0)
+            _checks.number(f"the class_weight of {shown(label)}", value, least=0)
         return np.array([float(self.class_weight.get(label, 1.0)) for label in classes])
 
 
@@ -141,7 +142,7 @@ def train_segmenter(
     _checks.flag("refine", refine)
     if type(encoder.void) is not int:
         raise ValueError(
-            f"void must be an integer, the label of pixels or points without one, got {_checks.shown(encoder.void)}"
+            f"void must be an integer, the label of pixels or points without one, got {shown(encoder.void)}"
         )
     began = time.perf_counter()
     with _threads.threads(settings.n_jobs), Stages(verbose) as bar:

@@ -15,6 +15,7 @@ from typing import Any, Self
 from sklearn.exceptions import NotFittedError
 
 from maxmargin import _callers, _checks
+from maxmargin._messages import shown
 from maxmargin.tasks.tagging.estimator import Predictor, SequenceTagger
 from maxmargin.tasks.tagging.model import TaggerModel
 
@@ -93,7 +94,7 @@ class CRF(Predictor):
         """Return the equivalent settings of SequenceTagger."""
         if self.algorithm is not None and self.algorithm not in ALGORITHMS:
             raise ValueError(
-                f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {_checks.shown(self.algorithm)}"
+                f"algorithm must be one of {', '.join(map(repr, ALGORITHMS))}, got {shown(self.algorithm)}"
             )
         given = {name: getattr(self, name) for name in ("c1", "c2", "min_freq")}
         numbers = {name: _checks.number(name, value, least=0) for name, value in given.items() if value is not None}

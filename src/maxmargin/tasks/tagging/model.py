@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin._messages import quoted
+from maxmargin._messages import quoted, shown
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model
 from maxmargin.structures.base import FloatArray, IntArray
@@ -192,7 +192,7 @@ class TaggerModel(Model):
         names, layout = [str(one) for one in self.labels], self.weight_layout
         for one in labels:
             if one not in names:
-                raise ValueError(f"no label {_checks.shown(one)}; there are {', '.join(names)}")
+                raise ValueError(f"no label {shown(one)}; there are {', '.join(names)}")
         k = layout.n_labels
         seen = np.array([not labels or name in labels for name in names], dtype=bool)
         tokens, pairs, rest = layout.split(self.weights)

@@ -22,7 +22,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _threads
+from maxmargin import _threads
+from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
 from maxmargin.losses import LabelCost, Loss
@@ -202,7 +203,7 @@ def _loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:
         for label in given:
             if label not in labels:
                 raise ValueError(
-                    f"loss names {_checks.shown(label)}, which is not a label; there are {', '.join(map(str, labels))}"
+                    f"loss names {shown(label)}, which is not a label; there are {', '.join(map(str, labels))}"
                 )
         row = np.array([float(given.get(label, 1.0)) for label in labels])
         return LabelCost(row[:, None] * (1.0 - np.eye(len(labels))))

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of, vector
 from maxmargin.structures.base import FloatArray, PointStatus
@@ -117,12 +118,10 @@ class LinkFeatures:
 
     def __post_init__(self) -> None:
         if isinstance(self.groups, str):
-            raise ValueError(f"groups must be a tuple of names, got the string {_checks.shown(self.groups)}")
+            raise ValueError(f"groups must be a tuple of names, got the string {shown(self.groups)}")
         for group in self.groups:
             if group not in GROUPS:
-                raise ValueError(
-                    f"there is no group {_checks.shown(group)} of features; use some of {', '.join(GROUPS)}"
-                )
+                raise ValueError(f"there is no group {shown(group)} of features; use some of {', '.join(GROUPS)}")
         if len(set(self.groups)) != len(self.groups):
             raise ValueError(f"groups names a group twice: {', '.join(self.groups)}")
         _checks.integer("n_lexical", self.n_lexical, least=0)
@@ -254,7 +253,7 @@ class WordFeatures:
 
     def __post_init__(self) -> None:
         if self.side not in ("source", "target"):
-            raise ValueError(f"side must be 'source' or 'target', got {_checks.shown(self.side)}")
+            raise ValueError(f"side must be 'source' or 'target', got {shown(self.side)}")
 
     @property
     def names(self) -> list[str]:

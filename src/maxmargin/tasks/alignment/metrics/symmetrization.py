@@ -27,6 +27,7 @@ from enum import StrEnum
 import numpy as np
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
@@ -62,7 +63,7 @@ def symmetrize(
         method: one of :data:`METHODS`.
     """
     if not _checks.is_one_of(method, *METHODS):
-        raise ValueError(f"unknown method {_checks.shown(method)}; choose one of {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {shown(method)}; choose one of {', '.join(METHODS)}")
     if len(forward) != len(backward):
         raise ValueError(
             f"{len(forward)} sentence pairs forward and {len(backward)} backward; both need one entry per pair"

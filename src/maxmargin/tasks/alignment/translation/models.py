@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.translation.cooccurrences import (
@@ -106,7 +107,7 @@ class TranslationModel:
     def posteriors(self, batch: BitextBatch, entries: IntArray, *, model: str = "hmm") -> Posteriors:
         """The posteriors of "model1" or "hmm" for a batch whose cells have these entries of the co-occurrences."""
         if model not in ("model1", "hmm"):
-            raise ValueError(f"model must be 'model1' or 'hmm', got {_checks.shown(model)}")
+            raise ValueError(f"model must be 'model1' or 'hmm', got {shown(model)}")
         probabilities = self.model1 if model == "model1" else self.hmm
         forth, back = (_NO_JUMPS, _NO_JUMPS) if model == "model1" else self.jumps
         cells = int(batch.grid_start[-1])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin._vectors import rises
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
@@ -81,7 +81,7 @@ class DistinctWords:
     def __init__(self, words: list[str]) -> None:
         odd = [word for word in words if not isinstance(word, str)]
         if odd:
-            raise ValueError(f"words must be strings, got {_checks.shown(odd[0])}; split sentences into strings")
+            raise ValueError(f"words must be strings, got {shown(odd[0])}; split sentences into strings")
         self.words = words
         self._forms: dict[int, tuple[Int32Array, list[str]]] = {}
         self._numbers: dict[tuple[WordVocabulary, int], Int32Array] = {}
@@ -213,7 +213,7 @@ class WordVocabulary:
         """The inverse of :meth:`arrays`; ValueError if they are damaged."""
         for name, dtype in (("text", np.uint8), ("offsets", np.int64), ("counts", np.int64)):
             if name not in arrays:
-                raise ValueError(f"the vocabulary has no array {_checks.shown(name)}; save the model again")
+                raise ValueError(f"the vocabulary has no array {shown(name)}; save the model again")
             if arrays[name].dtype != dtype or arrays[name].ndim != 1:
                 raise ValueError(f"{name} of the vocabulary must be one-dimensional {np.dtype(dtype)}; save it again")
         text, offsets, counts = arrays["text"], arrays["offsets"], arrays["counts"]

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.tasks.reranking.encoder.named import NamedRows
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
@@ -30,7 +30,7 @@ def phrase_pairs(lists: NBestLists) -> NamedRows:
             if int(d) >= len(words) or (sources is not None and int(b) >= len(sources[owner])):
                 raise ValueError(
                     f"list {lists.ids[owner]}: the phrase {a}-{b}:{c}-{d} goes beyond the words of the source or of "
-                    f"{_checks.shown(text)}; give the segments of these hypotheses"
+                    f"{shown(text)}; give the segments of these hypotheses"
                 )
             name = " ".join(words[int(c) : int(d) + 1])
             if sources is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin._checks import shown
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.data import checks
 from maxmargin.structures._arrays import array_of, offsets_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.metrics.bleu import Bleu
 from maxmargin.tasks.reranking.metrics.chrf import ChrF
@@ -21,7 +21,7 @@ def metric_named(name: str, *, tokenize: str = "none") -> Metric:
         tokenize: the tokenizer of BLEU, as :class:`Bleu` takes it.
     """
     if not isinstance(name, str):
-        raise ValueError(f"the name of a metric must be one of {', '.join(METRICS)}, got {_checks.shown(name)}")
+        raise ValueError(f"the name of a metric must be one of {', '.join(METRICS)}, got {shown(name)}")
     match name.lower():
         case "bleu":
             return Bleu(tokenize=tokenize)
@@ -35,7 +35,7 @@ def metric_named(name: str, *, tokenize: str = "none") -> Metric:
             return WordErrorRate()
         case "cer":
             return CharacterErrorRate()
-    raise ValueError(f"no metric is named {_checks.shown(name)}; give one of {', '.join(METRICS)}")
+    raise ValueError(f"no metric is named {shown(name)}; give one of {', '.join(METRICS)}")
 
 
 def second_metrics(tuned: Metric) -> tuple[Metric, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from maxmargin import _checks, _version
+from maxmargin import _version
+from maxmargin._messages import shown
 from maxmargin.tasks.common.packages import MissingPackageError, optional
 
 
@@ -17,11 +18,11 @@ def tokenizer(name: str) -> Any:
     """Return a tokenizer of sacrebleu, a function from line to line; ValueError if there is no such one."""
     known = list(optional("sacrebleu.metrics", "rerank").BLEU.TOKENIZERS)
     if name not in known:
-        raise ValueError(f"tokenize must be one of {', '.join(known)}, got {_checks.shown(name)}")
+        raise ValueError(f"tokenize must be one of {', '.join(known)}, got {shown(name)}")
     try:
         return twin("BLEU", tokenize=name).tokenizer
     except (ImportError, RuntimeError) as error:  # a package that a tokenizer needs
-        raise ValueError(f"tokenize={_checks.shown(name)}: {' '.join(str(error).split())}") from None
+        raise ValueError(f"tokenize={shown(name)}: {' '.join(str(error).split())}") from None
 
 
 def signature(name: str, own: str, **settings: Any) -> str:

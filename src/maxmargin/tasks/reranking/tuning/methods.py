@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.tasks.reranking.tuning.base import Method
 from maxmargin.tasks.reranking.tuning.max_margin import LinearProgram7, LinearProgram8, MaxMargin
 from maxmargin.tasks.reranking.tuning.mert import Mert
@@ -31,7 +32,7 @@ def method_named(name: str, **settings: Any) -> Method:
     ``name`` is one of :data:`METHODS`; settings are fields of its class.
     """
     if not _checks.is_one_of(name, *METHODS):
-        raise ValueError(f"no method is called {_checks.shown(name)}; give one of {', '.join(METHODS)}")
+        raise ValueError(f"no method is called {shown(name)}; give one of {', '.join(METHODS)}")
     method: Any = METHODS[name]()
     known = {field.name for field in fields(method)}
     chosen = {key: value for key, value in settings.items() if value is not None}

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.segmentation.images import channels, superpixels
 from maxmargin.tasks.segmentation.images.channels import Levels, Pixels
@@ -141,7 +142,7 @@ class ImageExtractor(Extractor):
             if not _checks.number("levels", white) > _checks.number("levels", black):
                 raise ValueError(f"levels must be black and a larger white, got {black} and {white} of {kind}")
         if self.connectivity is not None and self.connectivity not in superpixels.ALL_CONNECTIVITIES:
-            raise ValueError(f"connectivity must be 4 or 8, in stacks 6 or 26, got {_checks.shown(self.connectivity)}")
+            raise ValueError(f"connectivity must be 4 or 8, in stacks 6 or 26, got {shown(self.connectivity)}")
 
     def fit(self, inputs: Sequence[Any]) -> Self:
         """A copy for such images: whether they are stacks, have color, and what their black and white are."""

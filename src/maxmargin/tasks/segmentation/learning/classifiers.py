@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin.encoders.base import State
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
@@ -73,7 +74,7 @@ def classifier_from_state(state: State) -> NodeClassifier:
     """The classifier of a model file, whatever its class."""
     kind = state["kind"]
     if not isinstance(kind, str) or kind not in _CLASSIFIERS:
-        raise ValueError(f"it has an unknown kind of classifier, {_checks.shown(kind)}; update maxmargin")
+        raise ValueError(f"it has an unknown kind of classifier, {shown(kind)}; update maxmargin")
     return _CLASSIFIERS[kind].from_state(state)
 
 

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from maxmargin import _checks, _threads
+from maxmargin import _threads
+from maxmargin._messages import shown
 from maxmargin._quiet import quiet
 from maxmargin._sparse import sp
 from maxmargin.structures.base import FloatArray, IntArray
@@ -47,12 +48,12 @@ def check_classifier(given: Any) -> None:
     if isinstance(given, str):
         if given not in NAMES:
             raise ValueError(
-                f"classifier must be one of {', '.join(map(repr, NAMES))}, or a classifier, got {_checks.shown(given)}"
+                f"classifier must be one of {', '.join(map(repr, NAMES))}, or a classifier, got {shown(given)}"
             )
     elif not (hasattr(given, "fit") and hasattr(given, "predict_proba") and hasattr(given, "get_params")):
         raise ValueError(
             f"classifier must be one of {', '.join(map(repr, NAMES))}, or a scikit-learn classifier with "
-            f"predict_proba, got {_checks.shown(given)}"
+            f"predict_proba, got {shown(given)}"
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin._checks import shown
+from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.segmentation.scans.context import neighborhood_context
 from maxmargin.tasks.segmentation.scans.grids import SHAPE_NAMES, Grid

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray
 
 
@@ -53,7 +53,7 @@ def checked_points(scan: Any, names: Sequence[str] | None = None, where: str = "
     missing = [name for name in names or () if name not in attributes]
     if missing:
         raise ValueError(
-            f"{where}the scan has no attribute {_checks.shown(missing[0])}, which the training scans had; it has "
+            f"{where}the scan has no attribute {shown(missing[0])}, which the training scans had; it has "
             f"{', '.join(map(repr, attributes)) or 'none'}; add it, or train without it"
         )
     wanted = sorted(attributes) if names is None else names
@@ -72,11 +72,11 @@ def _values(name: str, values: Any, n: int, where: str) -> FloatArray:
     found = np.asarray(values)
     if found.ndim not in (1, 2) or len(found) != n or found.dtype.kind not in "fiub":
         raise ValueError(
-            f"{where}attribute {_checks.shown(name)} must be numbers of shape ({n},) or ({n}, k), one row per point, "
+            f"{where}attribute {shown(name)} must be numbers of shape ({n},) or ({n}, k), one row per point, "
             f"got {_described(found)}"
         )
     columns = found.reshape(n, -1).astype(np.float64)
-    _require_finite(columns, where, f"attribute {_checks.shown(name)}")
+    _require_finite(columns, where, f"attribute {shown(name)}")
     return columns
 
 

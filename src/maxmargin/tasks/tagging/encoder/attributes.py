@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin._terminal import printable
 from maxmargin.features.entries import Entries
@@ -150,7 +150,7 @@ class AttributeVocabulary:
             where = text.where(int(np.searchsorted(matrix.indptr, at, side="right")) - 1)
             name = printable(self.name(int(matrix.indices[at])))
             self.table = self.table.only(np.arange(len(self)) < before)
-            raise ValueError(f"{where}: the values of {_checks.shown(name)} are too large to be added; scale them down")
+            raise ValueError(f"{where}: the values of {shown(name)} are too large to be added; scale them down")
         values = None if (matrix.data == 1.0).all() else matrix.data
         columns = matrix.indices.astype(np.int32, copy=False)
         return Attributes(matrix.indptr.astype(np.int64), columns, values, len(self), np.diff(text.sentences))
@@ -177,7 +177,7 @@ class AttributeVocabulary:
         """The inverse of :meth:`to_arrays`; ValueError if they are damaged."""
         for name, dtype in (("text", np.uint8), ("ends", np.int64)):
             if name not in arrays:
-                raise ValueError(f"the vocabulary has no array {_checks.shown(name)}; save the model again")
+                raise ValueError(f"the vocabulary has no array {shown(name)}; save the model again")
             if arrays[name].dtype != dtype or arrays[name].ndim != 1:
                 raise ValueError(f"{name} of the vocabulary must be one-dimensional {np.dtype(dtype)}; save it again")
         text, ends = (np.ascontiguousarray(arrays[name]) for name in ("text", "ends"))

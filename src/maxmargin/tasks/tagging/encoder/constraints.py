@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin._checks import shown
-from maxmargin._messages import quoted
+from maxmargin._messages import quoted, shown
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin._checks import shown
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import State
 from maxmargin.encoders.data import checks

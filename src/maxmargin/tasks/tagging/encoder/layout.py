@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.features.base import Features
 from maxmargin.features.parts import Stacked
 from maxmargin.features.supported import Support, SupportedRows
@@ -52,7 +52,7 @@ class WeightLayout:
 
     def __post_init__(self) -> None:
         if type(self.order) is not int or self.order not in (1, 2):
-            raise ValueError(f"order must be 1 or 2, got {_checks.shown(self.order)}")
+            raise ValueError(f"order must be 1 or 2, got {shown(self.order)}")
         if self.order == 2 and self.edge_support is not None:
             raise ValueError("order=2 cannot be combined with attributes of pairs; leave out one of the two")
 

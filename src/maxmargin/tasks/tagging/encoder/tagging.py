@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
@@ -78,11 +79,9 @@ class TaggingEncoder(Encoder):
             raise ValueError("give a preset or a template, not both")
         _checks.one_of("support", self.support, SUPPORTS)
         if self.template is not None and not isinstance(self.template, (str, Template)):
-            raise ValueError(
-                f"template must be the text of a template or a Template, got {_checks.shown(self.template)}"
-            )
+            raise ValueError(f"template must be the text of a template or a Template, got {shown(self.template)}")
         if self.columns is not None and not hasattr(self.columns, "__iter__"):
-            raise ValueError(f"columns must be names of columns, got {_checks.shown(self.columns)}")
+            raise ValueError(f"columns must be names of columns, got {shown(self.columns)}")
         if self.min_count is not None:
             _checks.integer("min_count", self.min_count, least=1)
         if self.classes is not None:
@@ -133,9 +132,7 @@ class TaggingEncoder(Encoder):
         if not self.fitted and self.classes is not None:
             for label in self.classes:
                 if label in (None, self.unknown):
-                    raise ValueError(
-                        f"classes holds {_checks.shown(label)}, which stands for an unknown label; leave it out"
-                    )
+                    raise ValueError(f"classes holds {shown(label)}, which stands for an unknown label; leave it out")
         labels = given.vocabulary() if self.classes is None else self.classes
         codes = given.codes(labels)
         if not (codes >= 0).any():
@@ -241,7 +238,7 @@ class TaggingEncoder(Encoder):
         if self.template is not None:
             if "\n" not in self.template and not self.template.startswith(("U", "B", "#", "!")):
                 raise ValueError(
-                    f"template must be the text of a template, got {_checks.shown(self.template)}; read a file with "
+                    f"template must be the text of a template, got {shown(self.template)}; read a file with "
                     "template=Path(...).read_text()"
                 )
             return Template.parse(self.template, columns)
@@ -294,9 +291,7 @@ class TaggingEncoder(Encoder):
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
         if state["input"] not in EXTRACTORS:
-            raise ValueError(
-                f"it takes inputs of kind {_checks.shown(state['input'])}, which this version does not know"
-            )
+            raise ValueError(f"it takes inputs of kind {shown(state['input'])}, which this version does not know")
         if not isinstance(state["labels"], list) or not isinstance(state["constraints"], bool):
             raise ValueError("its labels or constraints are damaged")
         labels = distinct([label_from_json(label) for label in state["labels"]])

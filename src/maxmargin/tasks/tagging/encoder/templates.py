@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import FileError, name_of
@@ -179,14 +179,14 @@ def _change(name: str, argument: str | None) -> Change:
             known = ", ".join([*tests, *(_POSITIONS if name == "is" else ())])
             raise ValueError(f"{name} takes one of {known}")
         return _test(argument, tests[argument])
-    raise ValueError(f"unknown function {_checks.shown(name)}; use one of {', '.join(FUNCTIONS)}")
+    raise ValueError(f"unknown function {shown(name)}; use one of {', '.join(FUNCTIONS)}")
 
 
 def _macro(functions: str, row: str, column: str, columns: Sequence[str]) -> Macro:
     """Parse a macro; ValueError says what is wrong."""
     found = tuple((match[1], match[2]) for match in _FUNCTION.finditer(functions))
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,6}\s*", row) or abs(int(row)) > REACH:
-        raise ValueError(f"row {_checks.shown(row)} is not an integer from -{REACH} to {REACH}")
+        raise ValueError(f"row {shown(row)} is not an integer from -{REACH} to {REACH}")
     position = any(name == "is" and argument in _POSITIONS for name, argument in found)
     if position and len(found) > 1:
         raise ValueError(f"is({found[-1][1]}) cannot be joined with other functions")
@@ -199,7 +199,7 @@ def _macro(functions: str, row: str, column: str, columns: Sequence[str]) -> Mac
             raise ValueError(f"column {column} of {len(columns)}, counted from 0: {', '.join(columns)}")
         column = columns[int(column)]
     elif column not in columns:
-        raise ValueError(f"no column {_checks.shown(column)}; there are {', '.join(columns)}")
+        raise ValueError(f"no column {shown(column)}; there are {', '.join(columns)}")
     return Macro(found, int(row), "" if position else column)
 
 
@@ -222,9 +222,7 @@ def _items(line: str, columns: Sequence[str]) -> Items:
             items.append(_macro(match[1], match[2], match[3], columns))
             at = match.end()
         else:
-            raise ValueError(
-                f"cannot read {_checks.shown(line[at : at + 30])}; write %x[row,column], or %% for a percent sign"
-            )
+            raise ValueError(f"cannot read {shown(line[at : at + 30])}; write %x[row,column], or %% for a percent sign")
     return (*items, literal) if literal or not items else tuple(items)
 
 
@@ -233,11 +231,9 @@ def _learned(names: Sequence[str], columns: Sequence[str]) -> tuple[str, str]:
     if len(names) != 2:
         raise ValueError("learn takes the name of the new column and that of the words, as in '!learn class word'")
     if names[0] in columns or names[0].isdigit():
-        raise ValueError(
-            f"the learned column cannot be called {_checks.shown(names[0])}; give it a name that no column has"
-        )
+        raise ValueError(f"the learned column cannot be called {shown(names[0])}; give it a name that no column has")
     if names[1] not in columns:
-        raise ValueError(f"no column {_checks.shown(names[1])}; there are {', '.join(columns)}")
+        raise ValueError(f"no column {shown(names[1])}; there are {', '.join(columns)}")
     return names[0], names[1]
 
 
@@ -281,16 +277,14 @@ class Template:
                     words = line[1:].split()
                     if words[:1] == ["learn"]:
                         if learned is not None:
-                            raise ValueError(
-                                f"the column {_checks.shown(learned[0])} is learned already; leave this line out"
-                            )
+                            raise ValueError(f"the column {shown(learned[0])} is learned already; leave this line out")
                         learned = _learned(words[1:], known)
                         known = (*known, learned[0])
                     elif words in (["boundary", "omit"], ["boundary", "mark"]):
                         omit = words[1] == "omit"
                     else:
                         use = "'!boundary omit', '!boundary mark' or '!learn class word'"
-                        raise ValueError(f"unknown setting {_checks.shown(line)}; use {use}")
+                        raise ValueError(f"unknown setting {shown(line)}; use {use}")
                 elif line[0] == "U":
                     unigrams.append(_items(line, known))
                 elif line[0] == "B":
@@ -443,7 +437,7 @@ def numbered(table: TokenTable, column: str) -> tuple[npt.NDArray[np.int32], tup
     if column not in table.columns:
         where = f"{table.source}: " if table.source else ""
         raise ValueError(
-            f"{where}no column {_checks.shown(column)}, which the template needs; there are {', '.join(table.columns)}"
+            f"{where}no column {shown(column)}, which the template needs; there are {', '.join(table.columns)}"
         )
     place = table.columns.index(column)
     numbers = np.empty(table.n_tokens, dtype=np.int32)

@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded
@@ -252,9 +252,7 @@ def _checked(table: TokenTable, labels: Coded) -> tuple[Codes, Sequence[str]]:
 def _with_column(table: TokenTable, name: str, classes: Codes, names: Sequence[str]) -> TokenTable:
     if name in table.columns:
         where = f"{table.source}: " if table.source else ""
-        raise ValueError(
-            f"{where}there is already a column {_checks.shown(name)}, the name of the learned one; rename it"
-        )
+        raise ValueError(f"{where}there is already a column {shown(name)}, the name of the learned one; rename it")
     text, ends = packed(names)
     ends += len(table.buffer)
     return TokenTable(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin._checks import shown
+from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels

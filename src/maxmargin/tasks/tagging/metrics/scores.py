@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.encoders.data.labels import Labels, plain
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common import resampling
@@ -175,7 +176,7 @@ class TagScores:
         if measure == "f1":
             gold, predicted, correct = _need_chunks(self.chunks_of_sentences).T
             return np.stack([gold + predicted, 2 * correct], axis=1)
-        raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {_checks.shown(measure)}")
+        raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {shown(measure)}")
 
     @property
     def measure(self) -> Measure:

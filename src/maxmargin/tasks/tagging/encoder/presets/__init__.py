@@ -7,6 +7,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.tasks.tagging.encoder.templates import Template
 
 __all__ = ["PRESETS", "Defaults", "default_preset", "defaults", "preset", "preset_text"]
@@ -36,7 +37,7 @@ def defaults(name: str | None) -> Defaults:
 def preset_text(name: str) -> str:
     """Return the template text of a preset."""
     if name not in PRESETS:
-        raise ValueError(f"no preset {_checks.shown(name)}; choose one of {', '.join(PRESETS)}")
+        raise ValueError(f"no preset {shown(name)}; choose one of {', '.join(PRESETS)}")
     return resources.files(__package__).joinpath(f"{name}.template").read_text(encoding="utf-8")
 
 
