@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import NamedTuple
 
-from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin.tasks.tagging.encoder.templates import Template
 
