@@ -89,7 +89,7 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "extragradient, Euclidean": (mm.Extragradient(geometry=mm.Euclidean()), (0.05, 1000)),
     "extragradient, leaning to the gold": (mm.Extragradient(geometry=mm.Entropic(gold_potential=2.0)), (0.05, 1000)),
     "extragradient, plain, entropic": (mm.Extragradient.plain(geometry=GIBBS), None),
-    "simplicial decomposition, example by example": (SD(joint=1), None),
+    "simplicial decomposition, example by example": (SD(joint=1), (1e-5, 400)),
     "simplicial decomposition, cyclic": (SD(working_set="cyclic", **FEW), (1e-5, 400)),
     "simplicial decomposition, one, cyclic": (SD(master="one", working_set="cyclic", **FEW), (1e-5, 400)),
     "simplicial decomposition, one, violation": (SD(master="one", working_set="violation", **FEW), (1e-5, 400)),
@@ -98,6 +98,8 @@ VARIANTS: dict[str, tuple[Solver, Reach]] = {
     "simplicial decomposition, violation": (SD(working_set="violation", **FEW), (1e-5, 400)),
 }
 ALL = SOLVERS | VARIANTS
+WITH_RIDGE = ("simplicial decomposition, example by example", "simplicial decomposition, three points")
+"""Variants that close the gap with a ridge only: proximal masters that are not solved at once, or forget, take long."""
 SHARDED = ("dual extragradient", "dual extragradient, memory-efficient", "extragradient")
 SLOW = {
     "column generation, published": 0.8,
@@ -173,7 +175,8 @@ def test_pairs(name: str, kind: str) -> None:
             refused(problem, solver, reason)
             continue
         most = 2 * ITERATIONS if kind == "associative" else ITERATIONS  # whose gaps close slowly with a light penalty
-        tol, iterations = reach if plain and reach else (TOL, most)
+        demanded = reach if plain and (name not in WITH_RIDGE or problem.region.ridge is not None) else None
+        tol, iterations = demanded or (TOL, most)
         solution = run(problem, solver, tol=tol, max_iter=iterations, random_state=0)
         certificate = solution.certificate
         lower, upper = bounds(kind, region, rescaling, slack)
@@ -186,7 +189,7 @@ def test_pairs(name: str, kind: str) -> None:
         else:
             assert certificate.primal == pytest.approx(objective, rel=1e-9), case
         np.testing.assert_allclose(problem.region.project(solution.weights), solution.weights, atol=1e-9, err_msg=case)
-        if plain and reach:
+        if demanded:
             assert solution.status is Status.CONVERGED, f"{case}: {solution.message}"
         if solver.minimizes:
             assert solution.status in (Status.CONVERGED, Status.BUDGET), f"{case}: {solution.message}"
@@ -258,7 +261,7 @@ def test_every_limit_of_points_reaches_the_enumerated_optimum(rescaling: str, sl
     optimum = training.optimum(problem)
     for master in ("product", "one"):
         room = LIMITS[r] if master == "product" or r == np.inf else 0.2  # one simplex of few points zigzags
-        for solver in (SD(master=master, r=r), SD(master=master, r=r, stabilize=0.0), SD.plain(master=master, r=r)):
+        for solver in (SD(master=master, r=r), SD(master=master, r=r, stabilize=False), SD.plain(master=master, r=r)):
             certificate = run(problem, solver, tol=1e-7, max_iter=100 if r < np.inf else 300).certificate
             case = f"{solver}, {certificate}, optimum {optimum}"
             assert optimum * (1 - 1e-6) <= certificate.primal <= optimum * (1 + room), case

@@ -86,13 +86,12 @@ def test_without_rescaling_all_agree(kind: str, region: str) -> None:
         ("matching-capacity", 9, 5.0),
     ],
 )
-def test_quadratic_slack_at_weights_between_master_and_best(kind: str, seed: int, C: float) -> None:
+def test_quadratic_slack_near_the_best_weights(kind: str, seed: int, C: float) -> None:
     """Where every violated ray has less value than the mass, so that asking for more would bring none in for ever."""
     problem = replace(make(kind, seed=seed, n=8, region={"C": C}), slack="quadratic")
-    for stabilize in (0.5, 0.95):
-        solution = run(problem, SD(stabilize=stabilize), tol=1e-7)
-        assert solution.status is Status.CONVERGED
-        assert solution.counters.argmax < 200
+    solution = run(problem, SD(), tol=1e-7)
+    assert solution.status is Status.CONVERGED
+    assert solution.counters.argmax < 200
 
 
 @pytest.mark.parametrize("kind", ["candidates", "chain", "cut", "matching", "tree"])
@@ -104,18 +103,12 @@ def test_quadratic_slack_converges_on_many_problems(kind: str) -> None:
             assert solution.status is Status.CONVERGED, (name, seed)
 
 
-def test_a_round_without_new_points_goes_to_the_weights_of_the_master() -> None:
-    problem = make("chain", n=6)
-    solver = SD(stabilize=0.9)
-    runner = Run.of(problem, np.random.default_rng(0))
-    state = solver.init(runner, Start())
-    added = []
-    for _ in range(60):
-        state = solver.step(runner, state)
-        added.append(state.added)
-        if state.added == 0:
-            np.testing.assert_allclose(state.weights, problem.region.best_response(state.g))
-    assert 0 in added
+def test_stabilized_masters_need_few_rounds_where_the_penalty_is_weak() -> None:
+    for slack in ("linear", "quadratic"):
+        problem = replace(make("matching", n=30, region={"C": 100.0}), slack=slack)
+        solution = run(problem, SD(), tol=1e-4)
+        assert solution.status is Status.CONVERGED
+        assert solution.counters.iterations < run(problem, SD(stabilize=False), tol=1e-4).counters.iterations
 
 
 @pytest.mark.parametrize("solver", [SD(), SD(master="one"), mm.CuttingPlane()], ids=["product", "one", "n slacks"])
@@ -273,7 +266,7 @@ def test_whole_numbers_may_be_of_numpy() -> None:
     optimum = run(problem, mm.Exact()).certificate.primal
     for solver in (
         SD(r=three, working_set="cyclic", working_set_size=three, joint=three, sweeps=three, age=three, max_iter=three),
-        SD(r=np.float32(np.inf), stabilize=np.float32(0.5), accuracy=np.float64(0.1)),  # type: ignore[arg-type]
+        SD(r=np.float32(np.inf), accuracy=np.float64(0.1)),  # type: ignore[arg-type]
         mm.CuttingPlane(solves_per_pass=three, joint=three, sweeps=three, age=three, max_iter=three),
     ):
         agree(run(problem, solver, max_iter=20), optimum)

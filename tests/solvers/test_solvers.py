@@ -350,7 +350,7 @@ BAD_SETTINGS = {
     mm.ProjectedSubgradient: {"step_size": [0.0, "big"], "average": [1], "max_iter": [np.inf]},
     mm.SimplicialDecomposition: {
         **{"master": ["two", ["one"]], "working_set": ["some"], "r": [0, 1.5, True, np.nan, "3"], "joint": [0, 2.5]},
-        **{"working_set_size": [0, 2.5], "stabilize": [1.0, -0.1, "0.5"], "accuracy": [1.0, 0.0], "age": [-1, 2.5]},
+        **{"working_set_size": [0, 2.5], "stabilize": [0.5, "yes"], "accuracy": [1.0, 0.0], "age": [-1, 2.5]},
         **{"sweeps": [np.inf, 2.5], "max_iter": [2.5]},
     },
     mm.Subgradient: {"average": ["yes"]},

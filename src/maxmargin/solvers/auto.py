@@ -28,10 +28,6 @@ POINT_BYTES = 72
 MASTER_BYTES = 1_000_000_000
 """Masters that would need more than this are not kept."""
 
-FIRM = 0.8
-"""On relaxed networks points are looked for nearer to the best weights so far: examples are few and large, so that
-masters know little far from these. On grids of four labels that took 0.55 to 0.9 times the passes."""
-
 STORED_PARTS = 50_000_000
 """Above this many parts the structures player's vectors (8 bytes a part, about ten of them) are not stored."""
 
@@ -82,12 +78,11 @@ def _with_ridge(problem: Problem) -> tuple[Solver, str]:
             f"{size}, quadratic slack: simplicial decomposition with two points an example and one iterate, as all "
             f"points would take {needed}",
         )
-    decomposition = SimplicialDecomposition(stabilize=FIRM) if problem.structure.relaxed else SimplicialDecomposition()
     if n <= FEW_WEIGHTS and n_examples * n <= FEW_PRODUCTS:
-        return decomposition, f"{size}, so few: simplicial decomposition, which needs the fewest passes"
+        return SimplicialDecomposition(), f"{size}, so few: simplicial decomposition, which needs the fewest passes"
     if not _visits_are_compiled(problem) and memory <= MASTER_BYTES:
         return (
-            decomposition,
+            SimplicialDecomposition(),
             f"{size}, and no compiled search in single examples: simplicial decomposition, which needs the fewest "
             f"passes, over all examples at once; its points take {needed}",
         )

@@ -1,11 +1,11 @@
-"""The proximal term of master problems whose region has no ridge penalty: where its center is, and how strong it is.
+"""The proximal term of master problems: where its center is, and how strong it is.
 
-A ball or an L1 norm leaves the master's best response undetermined or far away where few points are known. So masters
-minimize ``model(w) + penalty(w) + 1/(2c) ||w - center||^2`` (a proximal bundle method, Kiwiel 1990; Lemarechal and
-Sagastizabal 1997). The center moves to weights whose objective falls by a fair share of what the master promised. Two
-things keep the gap open: the objective at the center may be above the model, which fresh points mend, and the term
-itself holds ``g`` away from where the region's dual is largest. ``c`` grows where the second is larger, or where
-masters keep what they promise; it shrinks where they are far off, or could not be solved.
+A ball, an L1 norm or a weak ridge leaves the master's best response undetermined or far away where few points are
+known. So masters minimize ``model(w) + penalty(w) + 1/(2c) ||w - center||^2`` (a proximal bundle method, Kiwiel 1990;
+Lemarechal and Sagastizabal 1997). The center moves to weights whose objective falls by a fair share of what the master
+promised. Two things keep the gap open: the objective at the center may be above the model, which fresh points mend, and
+the term itself holds ``g`` away from where the region's dual is largest. ``c`` grows where the second is larger, or
+where masters keep what they promise; it shrinks where they are far off, or could not be solved.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._vectors import squared
+from maxmargin.problem import Hinge
 from maxmargin.structures.base import FloatArray
 
 SERIOUS = 0.1
@@ -24,11 +25,11 @@ GOOD, FAR = 0.5, -1.0
 NEAR, ARRIVED = 0.05, 1e-4
 """The share of the objective that masters promise near a solution, and that where only the bound is missing."""
 
+GROWTH, EXTREME = 8.0, 1e100
+"""The factor by which ``c`` grows and shrinks, and how far from 1 it may go."""
+
 VANISHES = 0.01
 """The share of the first objective from which on it may be about to become zero."""
-
-GROWTH, EXTREME = 8.0, 1e100
-"""The factor by which it does, and how far from 1 it may go."""
 
 
 class ProximalCenter:
@@ -37,6 +38,8 @@ class ProximalCenter:
     Attributes:
         weights: the center.
         value: the objective there; infinite before the first weights were judged.
+        hinge: ``H(w)`` there.
+        first: the objective at the first weights.
         c: the term is ``1/(2c) ||w - center||^2``; 0 before the first points are known.
         promised: by how much the last master promised to lower the objective.
         unsolved: whether that master was left with a larger gap than aimed at, as it bends too much.
@@ -45,17 +48,17 @@ class ProximalCenter:
     def __init__(self, weights: FloatArray) -> None:
         self.weights = weights
         self.value, self.c, self.promised, self.unsolved = np.inf, 0.0, np.inf, False
-        self.first = 0.0
+        self.hinge, self.first = Hinge(np.inf, 0.0), 0.0
 
-    def judge(self, weights: FloatArray, value: float, model: float, dual: float) -> None:
+    def judge(self, weights: FloatArray, value: float, hinge: Hinge, model: float, dual: float) -> None:
         """Move after the objective at the master's weights is known, of which it promised ``model``."""
         if np.isinf(self.value):
-            self.weights, self.value, self.first = weights, value, value
+            self.weights, self.value, self.hinge, self.first = weights, value, hinge, value
             return
         promised = max(self.value - model, 0.0)
         share = (self.value - value) / promised if promised > 0.0 else 0.0
         if value < self.value and share >= SERIOUS:
-            self.weights, self.value = weights, value
+            self.weights, self.value, self.hinge = weights, value, hinge
         left = max(self.value - model, 0.0)
         lacking, near = model - dual > left, self.near(model)
         arrived = left <= ARRIVED * abs(self.value)

@@ -79,31 +79,20 @@ class MasterSolver(Solver):
         _checks.integer("age", self.age, least=0)
 
     def propose(self, run: Run, state: Iterate) -> Sequence[Proposal]:
-        """The master's solution, or weights that were found before and are good enough."""
-        bound = state.bound or (state.g, state.loss, state.squares)
-        if state.best is not None and self.claims(run, state):
-            return [Proposal(state.best.weights, *bound, hinge=state.best.hinge)]
-        center, near = state.masters.center, self.claims(run, state)
-        proposals = [Proposal(center.weights if center is not None and near else state.weights, *bound)]
+        """The master's solution; with a proximal term its center instead, where that ends the run."""
+        bound, center = state.bound or (state.g, state.loss, state.squares), state.masters.center
+        if center is not None and self.claims(run, state):
+            return [Proposal(center.weights, *bound, hinge=center.hinge)]
+        proposals = [Proposal(state.weights, *bound)]
         if center is not None and center.vanishes and state.dual <= 0.0:
             # In a ball that separates the data the optimum is zero, which longer weights reach at once.
-            proposals.append(replace(proposals[0], weights=run.problem.region.project(2.0 * proposals[0].weights)))
+            proposals.append(replace(proposals[0], weights=run.problem.region.project(2.0 * state.weights)))
         return proposals
 
     def claims(self, run: Run, state: Iterate) -> bool:
-        """Whether the gap of the best weights so far, or of the center of a proximal term, is within the tolerance."""
+        """Whether the gap of the center of a proximal term is within the tolerance."""
         center = state.masters.center
-        known = state.best.primal if state.best is not None else np.inf if center is None else center.value
-        return bool(known < np.inf) and known - state.dual <= run.tol * abs(known)
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Weights at which an argmax pass was made, and what it found: ``H(w)`` and the objective."""
-
-    weights: FloatArray
-    hinge: Hinge
-    primal: float
+        return center is not None and center.value - state.dual <= run.tol * abs(center.value) < np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +101,12 @@ class Iterate:
 
     Attributes:
         masters: the points.
-        weights: the best response to ``g``, pulled toward the best weights so far, or the start weights.
+        weights: the best response to ``g``, or the start weights.
         g: ``sum_j q_j d_j``, shape ``(n_weights,)``.
         loss: ``sum_j q_j l_j``.
         squares: ``sum_i s_i zeta_i^2`` with quadratic slack, else 0.
         position: the next example of a cyclic working set.
         added: how many points the last round added.
-        best: the weights of the smallest objective so far, where new weights are pulled toward these.
         bound: ``g``, loss and squares without the force of a proximal term, where their dual is larger.
     """
 
@@ -129,7 +117,6 @@ class Iterate:
     squares: float = 0.0
     position: int = 0
     added: int = 1
-    best: Known | None = None
     bound: tuple[FloatArray, float, float] | None = None
 
     @classmethod
@@ -165,28 +152,15 @@ class Iterate:
             return accuracy * max(min(gap, center.promised), 0.1 * run.tol * abs(center.value))
         return accuracy * max(gap, run.tol * self.dual, 0.0)
 
-    def moved(
-        self, age: int, *, position: int = 0, added: int = 1, stabilize: float = 0.0, hinge: Hinge | None = None
-    ) -> Iterate:
-        """The state after a master was solved; ``age`` as for :meth:`Masters.settle`.
-
-        ``stabilize`` is the share of the best weights so far in the new ones, for which ``hinge`` is ``H(w)`` of the
-        old weights; 0 takes the master's own, and so does a round that added nothing: where the master's own weights
-        bring nothing new either, it is solved.
-        """
-        masters, region, best = self.masters, self.masters.region, self.best
+    def moved(self, age: int, *, position: int = 0, added: int = 1) -> Iterate:
+        """The state after a master was solved; ``age`` as for :meth:`Masters.settle`."""
+        masters = self.masters
         g, loss, squares = masters.settle(age)
         weights = masters.response(g)
         if not np.isfinite(weights).all():
             raise NonFiniteError("the weights became NaN or infinite")
-        if stabilize > 0.0 and masters.center is None and hinge is not None:
-            primal = region.penalty(self.weights) + hinge.value
-            if best is None or primal < best.primal:
-                best = Known(self.weights, hinge, primal)
-            if added > 0:
-                weights = (1.0 - stabilize) * weights + stabilize * best.weights
         masters.evaluate(weights)
-        state = Iterate(masters, weights, g, loss, squares, position, added, best)
+        state = Iterate(masters, weights, g, loss, squares, position, added)
         return replace(state, bound=masters.released(state))
 
 
@@ -267,12 +241,12 @@ class Masters:
         self.kernel.response(weights)
         return self.region.project(weights)
 
-    def judge(self, state: Iterate, found: Found) -> None:
+    def judge(self, state: Iterate, found: Found, hinge: Hinge) -> None:
         """Move the center of the proximal term, if there is one, after points were found at the state's weights."""
         if self.center is None:
             return
-        hinge = float(found.hinges.sum())
-        self.center.judge(state.weights, self.region.penalty(state.weights) + hinge, state.model, state.dual)
+        value = self.region.penalty(state.weights) + hinge.value
+        self.center.judge(state.weights, value, hinge, state.model, state.dual)
         zeta = np.ones(len(found.blocks))
         if self.quadratic and self.group == 1:
             zeta = np.sqrt(2.0 * found.hinges[found.blocks] / np.maximum(self.problem.scale[found.blocks], 1e-300))

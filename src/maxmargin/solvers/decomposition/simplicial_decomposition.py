@@ -5,8 +5,8 @@ The dual problem in the sums ``g`` of feature differences and ``l`` of losses,
     max  l + min_{w in W} (w'g + 1/(2C) ||w||^2)    over  (g, l) in sum_i conv{ (m_i s_i df_i(y), s_i l_i(y)) : y },
 
 is solved over convex hulls of points found so far (``W`` may also be a ball without the ridge penalty, or be that of
-an L1 norm). A round finds, by one argmax pass at the current ``w``, the point
-that is farthest along the gradient, and solves the *master* problem over the hull by a projected Newton method:
+an L1 norm). A round finds, by one argmax pass at the current ``w``, the point that is farthest along the gradient, and
+solves the *master* problem over the hull by a projected Newton method:
 
 - ``master="product"``: every example has a simplex of its own. The strongest: few rounds, larger masters.
 - ``master="one"``: one simplex, each point a sum over all examples; a master of at most ``r + 1`` variables.
@@ -22,11 +22,10 @@ The paper's objective is ``C`` times ours: its section 3 minimizes ``1/2 ||w||^2
 Its variations I and II in section 4.2 have ``C/n`` for ``n`` examples where we have ``C``.
 
 Four things go beyond the paper, and ``SimplicialDecomposition.plain()`` is without the first three. *Stabilization*:
-points are looked for at weights between the master's and the best so far. *Inexact masters*, solved to a tenth of the
-gap, and points without weight dropped. *Scaled rays*: with quadratic slack and one simplex, each example's ray enters
-the sum with its slack, the best response to the current weights, which saves a tenth of the rounds. *Other regions*:
-balls, and L1 norms as penalty or ball, by masters with a proximal term, see
-:mod:`~maxmargin.solvers.decomposition.proximal_center`; stabilized runs with a ridge penalty in a ball have it too.
+masters have a proximal term, see :mod:`~maxmargin.solvers.decomposition.proximal_center`, for fewer rounds where the
+penalty is weak. *Inexact masters*, solved to a tenth of the gap, and points without weight dropped. *Scaled rays*:
+with quadratic slack and one simplex, each example's ray enters the sum with its slack, the best response to the current
+weights, which saves a tenth of the rounds. *Other regions*: balls, and L1 norms as penalty or ball.
 
 Cost of a round: one argmax pass (working set "cyclic": a fraction of one), feature differences of the new points, and
 the master. Stopping test: the certified gap, whose dual never falls.
@@ -60,9 +59,8 @@ class SimplicialDecomposition(MasterSolver):
         working_set: which examples a round is about: "all"; "cyclic", the next ones in turn; "violation", those with
             the largest gaps, which needs a pass over all.
         working_set_size: how many examples that is; None for a tenth.
-        stabilize: with working set "all", the share of the best weights so far in those at which points are looked
-            for, below 1; 0 is the paper's method. Proximal masters, those of balls and L1 norms, stay near their
-            center instead.
+        stabilize: with working set "all", give masters a proximal term, which keeps their weights near the best ones so
+            far; False is the paper's method. Without a ridge penalty they always have one.
         rays: with quadratic slack, "scaled", the rays of all violated outputs, in sums each times its slack; or "unit",
             the paper's (30): rays along which the dual rises from the current point, all of one length.
         inexact: with working set "all", the share of the gap by which argmax passes may miss their maximum, below 1, on
@@ -75,7 +73,7 @@ class SimplicialDecomposition(MasterSolver):
     r: float = np.inf
     working_set: str = "all"
     working_set_size: int | None = None
-    stabilize: float = 0.5
+    stabilize: bool = True
     rays: str = "scaled"
     inexact: float = 0.5
     needs = ("norms",)
@@ -88,7 +86,6 @@ class SimplicialDecomposition(MasterSolver):
             _checks.integer("r", self.r, least=1, hint="infinity keeps all points")
         if self.working_set_size is not None:
             _checks.integer("working_set_size", self.working_set_size, least=1)
-        _checks.number("stabilize", self.stabilize, least=0, below=1)
         _checks.number("inexact", self.inexact, least=0, below=1)
         _checks.one_of("rays", self.rays, ("scaled", "unit"))
 
@@ -98,7 +95,7 @@ class SimplicialDecomposition(MasterSolver):
         the limit, rays of one length.
         """
         exact: dict[str, Any] = {"accuracy": 1e-15, "joint": 1000, "sweeps": 10_000}
-        paper: dict[str, Any] = {"stabilize": 0.0, "age": 0, "rays": "unit", "inexact": 0.0}
+        paper: dict[str, Any] = {"stabilize": False, "age": 0, "rays": "unit", "inexact": 0.0}
         return cls(**(exact | paper | settings))
 
     def unsupported(self, problem: Problem) -> str | None:
@@ -122,10 +119,8 @@ class SimplicialDecomposition(MasterSolver):
         return Iterate.first(run, start, group, unit_rays=self.rays == "unit", proximal=proximal)
 
     def _proximal(self, problem: Problem) -> bool:
-        """Whether masters have a proximal term: those without a ridge penalty, and stabilized ones in a ball."""
-        if problem.region.ridge is None:
-            return True
-        return self.working_set == "all" and self.stabilize > 0.0 and bool(np.isfinite(problem.region.ridge.radius))
+        """Whether masters have a proximal term."""
+        return problem.region.ridge is None or (self.working_set == "all" and bool(self.stabilize))
 
     def step(self, run: Run, state: Iterate) -> Iterate:
         """Find points, solve the master."""
@@ -149,17 +144,23 @@ class SimplicialDecomposition(MasterSolver):
         chosen = np.zeros(masters.n_blocks, dtype=np.bool_)
         # At the limit a point takes another's place: one that rounding alone brings in would drive out a better one.
         chosen[blocks] = np.isinf(self.r) or gaps[blocks] > _ROUNDING * state.dual
-        masters.judge(state, found)
+        masters.judge(state, found, run.found)
         added = masters.add(found, self.r, chosen)
         whole = len(blocks) == masters.n_blocks
         gap = state.gap(float(found.hinges.sum())) if whole else float(gaps[blocks].sum())
         # Where nothing was new, better weights can only come from the points there are.
         accuracy = self.accuracy if added else min(self.accuracy, _EXACT)
         masters.solve(blocks, state.aim(run, gap, accuracy), joint=self.joint, sweeps=self.sweeps)
-        stabilize = self.stabilize if whole else 0.0
-        moved = state.moved(self.age, position=position, added=added, stabilize=stabilize, hinge=run.found)
+        moved = state.moved(self.age, position=position, added=added)
         if whole:
-            primal = moved.best.primal if moved.best else run.problem.region.penalty(state.weights) + run.found.value
-            gap = primal - moved.dual
-            run.hinge_tol = self.inexact * gap if 0.0 < gap < np.inf else 0.0
+            run.hinge_tol = self.inexact * self._room(run, state, moved)
         return moved
+
+    def _room(self, run: Run, state: Iterate, moved: Iterate) -> float:
+        """By how much an argmax pass at the moved weights may miss its maximum and still be of use."""
+        primal, below = run.problem.region.penalty(state.weights) + run.found.value, moved.dual
+        center = moved.masters.center
+        if center is not None:
+            # A master promises to come down to its model: a coarser pass could not tell whether it did.
+            primal, below = center.value, max(below, moved.model)
+        return primal - below if below < primal < np.inf else 0.0
