@@ -82,5 +82,6 @@ def test_links_resolve(page: Path) -> None:
 )
 def test_scripts_can_be_imported(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Imports only; running the scripts takes too long for a test."""
-    monkeypatch.syspath_prepend(str(script.parent))
+    packed = (script.parent / "__init__.py").exists()
+    monkeypatch.syspath_prepend(str(script.parent.parent if packed else script.parent))
     assert runpy.run_path(str(script), run_name="imported")

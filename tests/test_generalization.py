@@ -119,7 +119,7 @@ def test_what_is_refused() -> None:
         mm.generalization_bound(model, X, y)
     found = mm.generalization_bound(model, X, y, log_outputs=np.full(4, math.log(13.0)))
     assert math.exp(found.log_triples) == pytest.approx(4 * 12)
-    with pytest.raises(ValueError, match="log_outputs must be 4 numbers"):
+    with pytest.raises(ValueError, match=r"log_outputs must have shape \(4,\)"):
         mm.generalization_bound(model, X, y, log_outputs=[1.0])
     with pytest.raises(ValueError, match="no example has a wrong output"):
         mm.generalization_bound(model, X, y, log_outputs=np.zeros(4))

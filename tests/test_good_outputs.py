@@ -314,7 +314,7 @@ def test_refusals(settings: dict[str, Any], data: dict[str, Any], message: str) 
     [
         ([[0, 0]], "nearest must have 2 entries"),
         ([[0, 0], [0, 0]], r"example 1: nearest must be 3 whole numbers, got shape \(2,\)"),
-        ([[0, 0], [0.5, 0, 0]], "example 1: nearest must be 3 whole numbers"),
+        ([[0, 0], [0.5, 0, 0]], "example 1: nearest, 3 whole numbers, must be integers"),
         ([[0, 0], [0, 1, 0]], "example 1: the nearest candidate of number 1 is 1, which is not the number of a good"),
         ([[0, 0], [0, 0, 7]], "example 1: the nearest candidate of number 2 is 7"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -110,9 +111,10 @@ def plain(value: Any) -> Any:
 
 def path(name: str, value: Any) -> Path:
     """The name of a file, as a Path."""
-    text = str(value) if isinstance(value, (str, Path)) else ""
-    if text and "\0" not in text and not any("\ud800" <= letter <= "\udbff" for letter in text):
-        return Path(value)
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
+    odd = not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udbff" for letter in text)
+    if text and not odd:
+        return Path(text)
     raise _error(name, "the name of a file", value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -55,8 +56,14 @@ def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Ite
         raise
 
 
+def _prefix(target: Path) -> str:
+    """How the names of temporary files of a target begin; a digest tells long names apart."""
+    digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
+    return f".{target.name[:_NAMED]}.{digest}"
+
+
 def _beside(target: Path) -> Path:
-    return target.parent / f".{target.name[:_NAMED]}.{secrets.token_hex(16)}.part"
+    return target.parent / f"{_prefix(target)}.{secrets.token_hex(16)}.part"
 
 
 def _keep(target: Path, previous: Path) -> None:
@@ -77,7 +84,7 @@ def _keep(target: Path, previous: Path) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove the temporary files of processes that were killed while they wrote to ``path``."""
     target = Path(os.path.realpath(path))
-    own = re.compile(re.escape(f".{target.name[:_NAMED]}.") + r"[0-9a-f]{32}\.part")
+    own = re.compile(re.escape(_prefix(target)) + r"\.[0-9a-f]{32}\.part")
     for one in target.parent.iterdir():
         if own.fullmatch(one.name):
             one.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -16,6 +17,7 @@ _AGAIN = 0.01
 """Seconds after which an interrupt that was lost is raised again."""
 
 _received: int | None = None
+_held: list[tuple[int, FrameType | None]] | None = None
 
 
 @contextlib.contextmanager
@@ -28,7 +30,8 @@ def defer_interrupts() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     seen: list[tuple[int, FrameType | None]] = []
     if not callable(before):  # ignored, left to the system, or not set by Python code
-        yield
+        with _holding(seen):
+            yield
         return
     try:
         signal.signal(signal.SIGINT, lambda number, frame: seen.append((number, frame)))
@@ -41,6 +44,22 @@ def defer_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if seen:
             before(*seen[0])
+
+
+@contextlib.contextmanager
+def _holding(seen: list[tuple[int, FrameType | None]]) -> Iterator[None]:
+    """Hold back the other signals where Ctrl-C is ignored, as in a command that a script runs in the background."""
+    global _held
+    if _held is not None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _held = seen
+    try:
+        yield
+    finally:
+        _held = None
+        if seen:
+            _repeat(*seen[0])
 
 
 def received() -> int | None:
@@ -95,6 +114,9 @@ def _forward(number: int, frame: FrameType | None) -> None:
 
 
 def _repeat(number: int, frame: FrameType | None) -> None:
+    if _held is not None:
+        _held.append((number, frame))
+        return
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler) and handler is not _interrupt:
         handler(_received or number, frame)

@@ -215,7 +215,7 @@ def test_refused_references(make, y, message):
     [
         (["a b c"], "sentence pair 1 must be"),
         (["ab"], "sentence pair 1 must be a SentencePair or two sentences, got str"),
-        ("ab", "sentence pair 1 must be"),
+        ("ab", "sentence pairs must be a list of pairs"),
         ([{"a", "b"}], "sentence pair 1 must be"),
         ([{"a": "x", "b": "y"}], "sentence pair 1 must be"),
         ([("a", "b"), ("a", "b", "c")], "sentence pair 2 must be"),

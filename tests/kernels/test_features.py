@@ -247,7 +247,7 @@ def test_kernels_refuse_wrong_lengths_and_never_convert():
         _kernels.linear_dense_forward(x, np.ones(3), 1, none, np.zeros(3), 1)
     with pytest.raises(ValueError, match="initial"):
         _kernels.linear_dense_forward(x, np.ones(4), 2, np.ones(1), np.zeros(6), 1)
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="k must be between 1"):
         _kernels.linear_dense_adjoint(x, np.ones(3), 0, np.zeros(2), 1)
     with pytest.raises(ValueError, match="two dimensions"):
         _kernels.linear_dense_adjoint(np.ones(3), np.ones(3), 1, np.zeros(1), 1)

@@ -339,7 +339,7 @@ def test_the_compiled_view_of_one_example(rescaling: str, monkeypatch: pytest.Mo
     solvers = [mm.BlockFrankWolfe(), mm.AveragedPerceptron(), *([mm.Mira(k=3)] if rescaling == "margin" else [])]
     stop = Stop(tol=1e-9, max_iter=6)
     compiled = [solve(problem, solver, stop=stop, random_state=3).weights for solver in solvers]
-    with pytest.raises(ValueError, match="k must be at least 1"):
+    with pytest.raises(ValueError, match="ranks must be an integer >= 1"):
         problem.structure.oracle(0)
     monkeypatch.setattr(Lattice, "oracle", lambda self, ranks=1: generic.oracle(self))
     for solver, weights in zip(solvers, compiled, strict=True):

@@ -143,7 +143,7 @@ def test_refused_arguments():
         Matching.dense([(40, 40)]).k_best(np.zeros(1600), 1 << 40)
     for k, sizes in ((2, (4, 8, 2, 1)), (2, (4, 4, 2, 2)), (2, (3, 6, 2, 2)), (0, (4, 0, 0, 0))):
         scores, z, value, status = (np.zeros(n) for n in sizes)
-        with pytest.raises(ValueError, match="must"):
+        with pytest.raises(ValueError, match=r"must|do not fit"):
             _kernels.matching_k_best(structure._batch, k, scores, z, value, status.astype(np.int8), 1)
-    with pytest.raises(ValueError, match="k must be at least 1"):
+    with pytest.raises(ValueError, match="ranks must be an integer >= 1"):
         structure.oracle(0)

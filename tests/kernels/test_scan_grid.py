@@ -152,6 +152,6 @@ def test_bad_queries():
     with pytest.raises(ValueError, match="row of features"):
         grid.shapes(np.zeros((2, 3)), 1.0, row, np.zeros((2, 3), dtype=np.float32), 1)
     with pytest.raises(ValueError, match="normals"):
-        grid.shapes(np.zeros((1, 3)), 1.0, row, row, 1)
+        grid.shapes(np.zeros((1, 3)), 1.0, row, row.copy(), 1)
     with pytest.raises(ValueError, match="row of values"):
         grid.average(np.zeros((1, 3)), 1.0, 1.0, np.zeros(3, dtype=np.float32), np.ones(2), 0.0, row, 1)

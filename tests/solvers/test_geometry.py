@@ -170,7 +170,8 @@ def test_an_interruption_while_weights_are_made_sparse_keeps_the_solution(monkey
 
     monkeypatch.setattr("maxmargin.optimization.loop.sparsify", interrupted)
     solution = run(make("matching", region={"l1": 1.0}), mm.Extragradient(), tol=1e-2, max_iter=3000)
-    assert solution.status is Status.CONVERGED
+    assert solution.status is Status.INTERRUPTED  # what comes after the run is not wanted, and its weights are good
+    assert solution.certificate.relative_gap <= 1e-2
 
 
 # --- distributions --------------------------------------------------------------------------------------------------

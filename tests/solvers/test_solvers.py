@@ -372,9 +372,10 @@ def test_refusals_name_what_to_use_instead() -> None:
     flat, ridge = [make("chain", region=region) for region in (ball, l1, {"C": np.inf})], "needs a ridge penalty.* use "
     l1_penalty, quadratic = make("chain", region={"l1": np.inf, "C": 1.0}), replace(chain, slack="quadratic")
     cases = [
-        *((problem, solver, ridge + "[A-Z]") for problem in flat for solver in (SD(), mm.CuttingPlane())),
-        (make("chain", region=ball), mm.BlockFrankWolfe(), ridge + "Extragradient"),
-        (make("chain", region=ball), mm.Subgradient(), ridge + "Extragradient"),
+        *((problem, mm.CuttingPlane(), ridge + "[A-Z]") for problem in flat),
+        (make("chain", region={"C": np.inf}), SD(), "needs an L2 or L1 norm with a finite C or radius"),
+        (make("chain", region=ball), mm.BlockFrankWolfe(), ridge + "[A-Z]"),
+        (make("chain", region=ball), mm.Subgradient(), ridge + "[A-Z]"),
         *((replace(chain, rescaling="none"), solver, 'needs rescaling="margin", not') for solver in both),
         *((replace(chain, rescaling="slack"), solver, 'needs rescaling="margin", not') for solver in both),
         *((quadratic, solver, 'needs slack="linear", not') for solver in both),
@@ -419,7 +420,7 @@ def test_auto_weighs_examples_weights_and_memory_under_a_ridge(monkeypatch: pyte
     solver, why = choose(few)
     assert isinstance(solver, mm.BlockFrankWolfe)
     assert "5 examples and 300 weights" in why
-    assert "would take about 0.0 GB" in why
+    assert "would take about 108 kB" in why
     monkeypatch.setattr(auto, "MASTER_BYTES", auto.master_bytes(few) - 1)
     assert isinstance(choose(replace(few, rescaling="slack"))[0], mm.BlockFrankWolfe)
     solver, why = choose(replace(few, slack="quadratic"))
@@ -439,9 +440,9 @@ def test_auto_gives_a_reason() -> None:
         (matching, mm.SimplicialDecomposition, "4 weights"),
         (replace(chain, slack="quadratic"), mm.SimplicialDecomposition, "quadratic slack"),
         (wide, mm.BlockFrankWolfe, "301 weights"),
-        (make("matching", region=ball), mm.SimplicialDecomposition, "proximal"),
+        (make("matching", region=ball), mm.SimplicialDecomposition, "simplicial decomposition"),
         (make("chain", n=9000, region=l1), mm.SimplicialDecomposition, "L1 norm"),
-        (replace(make("chain", region=ball), **slack), mm.SimplicialDecomposition, "proximal"),
+        (replace(make("chain", region=ball), **slack), mm.SimplicialDecomposition, "simplicial decomposition"),
         (make("matching", region=free), mm.Extragradient, "Euclidean"),
         (make("chain", region=free), mm.Extragradient, "sum-product"),
         (make("chain", n=9000, region=free), mm.DualExtragradient, "so many parts"),

@@ -150,9 +150,9 @@ def test_labels_that_cannot_be():
         ([[["O"]]], r"sentence 0, token 0: \['O'\] is not a label of this model"),
         ([[("O", ["O"])]], r"sentence 0, token 0: \('O', \['O'\]\) is not a label of this model"),
         ([[{"O"}]], r"sentence 0, token 0: \{'O'\} is not a label of this model"),
-        (["O"], "sentence 0: known must be a list of labels, got str"),
-        ([None], "sentence 0: known must be a list of labels, got NoneType"),
-        ("O", "known must be a list of lists of labels, got str"),
+        (["O"], "sentence 0: known must be a list of labels, got 'O'"),
+        ([None], "sentence 0: known must be a list of labels, got None"),
+        ("O", "known must be a list of lists of labels, got 'O'"),
         ([[None, None]], "sentence 0: known has 2 entries for 1 tokens; use None to skip"),
         ([], "known has 0 sentences where there are 1"),
     ]:

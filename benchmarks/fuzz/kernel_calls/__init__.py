@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from numpy.random import Generator
 
-from . import solvers, structures, tasks
-from .call import Call
+from kernel_calls import solvers, structures, tasks
+from kernel_calls.call import Call
 
 TOPICS: dict[str, Callable[[Generator], list[Call]]] = {**structures.TOPICS, **solvers.TOPICS, **tasks.TOPICS}
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from kernel_calls.call import Call, bound, i32, i64, method, offsets, real, some
 from maxmargin import _kernels as core
-
-from .call import Call, bound, i32, i64, method, offsets, real, some
 
 FREE = np.zeros(0, dtype=np.uint8)
 

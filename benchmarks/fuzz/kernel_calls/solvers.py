@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from kernel_calls.call import Call, bound, i32, i64, method, offsets, real, sizes, some
+from kernel_calls.online import examples_of
 from maxmargin import _kernels as core
-
-from .call import Call, bound, i32, i64, method, offsets, real, sizes, some
-from .online import examples_of
 
 
 def linear(random: Generator) -> list[Call]:
@@ -114,6 +113,9 @@ def masters(random: Generator) -> list[Call]:
             method(made, "values", real(random, d), np.zeros(n), np.zeros(n), some(random, 2, 1)),
             method(made, "sweep", blocks, 0.0, np.zeros(n)),
             method(made, "joint", blocks, 1e-9, 20),
+            method(made, "recenter", real(random, d), 2.0, float(random.choice([0.5, np.inf]))),
+            method(made, "response", np.zeros(d)),
+            method(made, "release", random.permutation(d)[:2], real(random, min(d, 2)), np.zeros(d + masses)),
             method(made, "settle", some(random, 3)),
             method(made, "g", np.zeros(d + masses)),
             method(made, "loss"),
@@ -133,6 +135,7 @@ def masters(random: Generator) -> list[Call]:
         *use(made),
         bound(core, "linear_master_extragradient", *linear_program(random)),
         bound(core, "proximal_master_ascend", *proximal_program(random)),
+        bound(core, "newton_master_minimize", *newton_program(random)),
     ]
 
 
@@ -155,6 +158,12 @@ def proximal_program(random: Generator) -> tuple[Any, ...]:
     rows = i32(offsets(np.full(r, n))), i32(np.tile(np.arange(n), r)), real(random, r * n)
     weights = real(random, n), np.ones(n), np.full(n, -np.inf), np.zeros(n), np.zeros(n), np.zeros(r)
     return *rows, real(random, r), i32(first), *weights, 0.1, 1e-6, 1e-6, 20, 1
+
+
+def newton_program(random: Generator) -> tuple[Any, ...]:
+    """The same, smoothed."""
+    *rows, b, first, center, mu, lower, w, _, multipliers = proximal_program(random)[:11]
+    return *rows, b, first, center, mu, lower, np.zeros(len(b)), w, multipliers, 0.1, 0.5, 1e-6, 20
 
 
 TOPICS = {"linear": linear, "supported": supported, "online": online, "masters": masters}

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from kernel_calls.call import Call, bound, i32, i64, method, offsets, outputs, real, sizes, some
+from kernel_calls.online import examples_of
 from maxmargin import _kernels as core
-
-from .call import Call, bound, i32, i64, method, offsets, outputs, real, sizes, some
-from .online import examples_of
 
 NONE = np.zeros(0)
 
@@ -180,7 +179,7 @@ def graph(random: Generator) -> list[Call]:
     last = random.integers(2, size=n).astype(np.int8)
     layout = made, k, table, scores
     return [
-        bound(core, "graph_argmax", *layout, last, 30, 20, multipliers, *z, threads),
+        bound(core, "graph_argmax", *layout, 0.5 * random.integers(2), last, 30, 20, multipliers, *z, threads),
         bound(core, "graph_certify", *layout, multipliers, *z, threads),
         bound(core, "graph_round", *layout, multipliers, *z, threads),
         bound(core, "graph_project", *layout, 1e-8, 30, bool(random.integers(2)), multipliers, *z[:2], np.zeros(n),

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from kernel_calls.call import Call, bound, i32, i64, method, offsets, real, sizes, some
 from maxmargin.tasks import _kernels as tasks
-
-from .call import Call, bound, i32, i64, method, offsets, real, sizes, some
 
 
 def bytes_of(text: bytes) -> np.ndarray:

@@ -187,7 +187,7 @@ class FileCheckpointer(Checkpointer):
             raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_START_OVER}")
         try:
             self._restore(carry, header, arrays)
-        except CheckpointError:
+        except (CheckpointError, MemoryError):
             raise
         except Exception as error:  # of a solver or callback of the user's own, too
             reason = shortened(str(error) or type(error).__name__, 300)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin import _memory
 from maxmargin.optimization.base import Solver
 from maxmargin.problem import Problem
 from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
@@ -69,7 +70,7 @@ def _visits_are_compiled(problem: Problem) -> bool:
 def _with_ridge(problem: Problem) -> tuple[Solver, str]:
     n, n_examples, memory = problem.n_weights, problem.structure.n_examples, master_bytes(problem)
     size = f"a ridge penalty, {n_examples} examples and {n} weights"
-    needed = f"about {memory / 1e9:.1f} GB"
+    needed = f"about {_memory.shown(memory)}"
     if problem.slack == "quadratic":
         if memory <= MASTER_BYTES:
             return SimplicialDecomposition(), f"{size}, quadratic slack: simplicial decomposition"
@@ -79,7 +80,10 @@ def _with_ridge(problem: Problem) -> tuple[Solver, str]:
             f"points would take {needed}",
         )
     if n <= FEW_WEIGHTS and n_examples * n <= FEW_PRODUCTS:
-        return SimplicialDecomposition(), f"{size}, so few: simplicial decomposition, which needs the fewest passes"
+        return (
+            SimplicialDecomposition(),
+            f"{size}: few enough for simplicial decomposition, which needs few passes",
+        )
     if not _visits_are_compiled(problem) and memory <= MASTER_BYTES:
         return (
             SimplicialDecomposition(),
@@ -98,7 +102,7 @@ def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
         return _without_ridge(problem, "a ball of the L1 norm", ", multiplicative weights in the L1 ball")
     if problem.slack == "linear":
         return ColumnGeneration(), "an L1 norm: column generation, whose linear programs find vertices"
-    return SimplicialDecomposition(), "an L1 norm and quadratic slack: simplicial decomposition with proximal masters"
+    return SimplicialDecomposition(), "an L1 norm and quadratic slack: simplicial decomposition"
 
 
 def _without_penalty(problem: Problem) -> tuple[Solver, str]:
@@ -118,10 +122,13 @@ def _without_ridge(problem: Problem, region: str, weights: str) -> tuple[Solver,
     """Decomposition; ``weights``: what the geometry of an extragradient method would be for the weights."""
     if problem.bilinear and problem.region.smooth and not fits_in_memory(problem):
         return _saddle_point(problem, weights)
-    return (
-        SimplicialDecomposition(),
-        f"{region}: simplicial decomposition with proximal masters, the fastest here at closing a gap",
-    )
+    if (memory := master_bytes(problem)) > MASTER_BYTES:
+        return (
+            SimplicialDecomposition(master="one"),
+            f"{region}: simplicial decomposition with sums over all examples, as the points of single ones would take "
+            f"about {_memory.shown(memory)}",
+        )
+    return SimplicialDecomposition(), f"{region}: simplicial decomposition, the fastest here at closing a gap"
 
 
 def _saddle_point(problem: Problem, weights: str) -> tuple[Solver, str]:

@@ -111,7 +111,7 @@ class ExponentiatedGradient(Solver):
         _checks.integer("block_size", self.block_size, least=1)
         if not _checks.is_one_of(self.eta, "auto"):
             _checks.positive("eta", self.eta)
-        if self.implicit != "auto":
+        if not _checks.is_one_of(self.implicit, "auto"):
             _checks.flag("implicit", self.implicit)
 
     def unsupported(self, problem: Problem) -> str | None:

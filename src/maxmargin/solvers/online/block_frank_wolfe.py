@@ -114,7 +114,7 @@ class BlockFrankWolfe(OnlineSolver):
         super().__post_init__()
         _checks.one_of("direction", self.direction, DIRECTIONS)
         _checks.one_of("sampling", self.sampling, SAMPLINGS)
-        _checks.integer("steps", self.steps, least=1, most=_MOST)
+        _checks.integer("steps", self.steps, least=1, most=1_000_000)
         _checks.integer("kept_passes", self.kept_passes, least=0, most=_MOST)
         _checks.integer("outputs", self.outputs, least=2, most=_MOST)
         _checks.number("cache", self.cache, least=0, most=1)

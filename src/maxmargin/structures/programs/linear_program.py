@@ -168,13 +168,13 @@ class LinearProgram(Structure):
         return Points(z, value, status, Bases(self.programs, bases, size))
 
     def _scaled(self, scores: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray, FloatArray]:
-        """Whether scores are finite; the scores, the largest of each example between 1/2 and 1; their divisors."""
+        """Whether scores are finite; the scores, the largest of each example from 1 to 2; their divisors."""
         bad = self.by_example((~np.isfinite(scores)).astype(np.float64)) > 0
         status = np.where(bad, PointStatus.NONFINITE, PointStatus.OK).astype(np.int8)
         offsets, size = self.blocks[0].offsets, np.append(np.abs(scores), 0.0)
         largest = np.maximum.reduceat(size, offsets[:-1]) if self.n_examples else np.zeros(0)
         usable = ~bad & (np.diff(offsets) > 0) & (largest > 0)
-        scale = np.ldexp(1.0, np.frexp(np.where(usable, largest, 1.0))[1])  # powers of 2, which leave scores exact
+        scale = np.ldexp(1.0, np.frexp(np.where(usable, largest, 1.0))[1] - 1)  # powers of 2, which leave scores exact
         dead = self.to_parts(bad.astype(np.float64)) > 0
         return status, np.where(dead, 0.0, scores) / self.to_parts(scale), scale
 
