@@ -66,7 +66,7 @@ $(FLAVORS): $(VENV)/.test-tools
 sanitize: BUILD = -C cmake.define.MAXMARGIN_SANITIZE=address,undefined $(DEBUG)
 sanitize: SETTINGS = ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)"
-sanitize: TESTS = tests/kernels $(wildcard tests/fuzz/test_kernels.py)
+sanitize: TESTS = tests/kernels tests/fuzz/test_kernels.py
 DEBUG := -C cmake.define.CMAKE_CXX_COMPILER=g++ -C cmake.build-type=RelWithDebInfo -C install.strip=false
 
 # ThreadSanitizer, which needs addresses where it expects them: setarch turns their randomization off, where it may.

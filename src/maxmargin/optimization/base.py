@@ -259,7 +259,10 @@ class Solver(ABC):
 
         Empty for solvers with :meth:`state_dict` and :meth:`load_state_dict`.
         """
-        return "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or AveragedPerceptron"
+        return (
+            "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or "
+            "AveragedPerceptron, in a ball DualExtragradient(store_duals=False, warm_starts=False)"
+        )
 
     def state_dict(self, state: Any) -> StateDict:
         """The state as arrays and numbers, valid until the next step: they are written before it."""

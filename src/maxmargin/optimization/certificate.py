@@ -40,8 +40,8 @@ class Proposal:
     """A candidate for certification: weights, and ``g(z)`` and the loss of a feasible z.
 
     With quadratic slack ``g`` and ``loss`` are sums weighted by ``zeta_i``, and ``squares = sum_i s_i zeta_i^2``.
-    ``dual`` is the bound that these give if the solver knows it already; then none of them is used. ``hinge`` is
-    ``H(w)`` where an argmax pass of the run has found it.
+    ``dual`` is the bound that these give if the solver knows it already; then they only tell how large its rounding
+    error may be. ``hinge`` is ``H(w)`` where an argmax pass of the run has found it.
     """
 
     weights: FloatArray
