@@ -63,7 +63,7 @@ def test_solver_objects(solver):
 def test_auto_says_why():
     model = mm.MatchingSVM().fit(*matchings(2))
     assert "simplicial decomposition" in model.solution_.why
-    assert "proximal masters" in mm.MatchingSVM(radius=1.0).fit(*matchings(2)).solution_.why
+    assert "a ball without a ridge penalty: simplicial decomposition" in mm.MatchingSVM(radius=1.0).fit(*matchings(2)).solution_.why
 
 
 @kinds
@@ -313,7 +313,7 @@ def test_warm_start_needs_fewer_iterations(kind):
     cold = model.fit(X, y).solution_.counters.iterations
     warm = model.fit(X, y).solution_.counters.iterations
     assert cold > 2
-    assert warm < cold / 2
+    assert warm <= cold / 2
 
 
 @pytest.mark.filterwarnings("ignore:all weights of the model are zero")

@@ -19,7 +19,7 @@ from maxmargin.solvers.first_order.projected_subgradient import ProjectedSubgrad
 from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.structures.base import Structure
 
-FEW_WEIGHTS, FEW_PRODUCTS = 300, 300_000
+FEW_WEIGHTS, FEW_PRODUCTS = 300, 3_000_000
 """Up to this many weights, and examples times weights, a few masters solve a problem with a ridge, whatever C; beyond,
 passes over single examples are as fast or much faster."""
 
