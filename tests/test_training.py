@@ -63,7 +63,8 @@ def test_solver_objects(solver):
 def test_auto_says_why():
     model = mm.MatchingSVM().fit(*matchings(2))
     assert "simplicial decomposition" in model.solution_.why
-    assert "a ball without a ridge penalty: simplicial decomposition" in mm.MatchingSVM(radius=1.0).fit(*matchings(2)).solution_.why
+    ball = mm.MatchingSVM(radius=1.0).fit(*matchings(2))
+    assert "a ball without a ridge penalty: simplicial decomposition" in ball.solution_.why
 
 
 @kinds
