@@ -45,7 +45,7 @@ def quoted(value: object) -> str:
     if isinstance(value, (str, bytes)):
         words = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         return repr(printable(words if len(words) <= _QUOTED else words[: _QUOTED - 3] + "..."))
-    text = printable(repr(value))
+    text = printable(shown(value))
     return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."
 
 

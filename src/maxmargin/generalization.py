@@ -156,7 +156,7 @@ def bound_of(
     product = norm * largest
     inner = np.log2(4.0 * np.ceil(8.0 * product + 2.0))  # 2 ceil(4 c b / (gamma/2) + 2) times l = 2 |S|
     log2_size = log_triples / np.log(2.0)
-    cover = 144.0 * product**2 * (1.0 + np.log(dimension + n_examples))
+    cover = 144.0 * product * product * (1.0 + np.log(dimension + n_examples))
     cover *= np.logaddexp2(inner + log2_size, 0.0)
     bits = float(cover + np.log2(2.0 / eta))
     return GeneralizationBound(

@@ -120,12 +120,10 @@ class TreeEncoder(LabeledEncoder):
             if graph.labels is None:
                 found += [everywhere] * count
                 continue
-            listed = graph.labels
-            if isinstance(listed, (str, bytes, dict)) or not hasattr(listed, "__len__") or len(listed) != count:
-                raise ValueError(
-                    f"example {index}: labels must hold, for each of its {count} nodes, the labels allowed there, or "
-                    "None for all"
-                )
+            wanted = f"a list that holds, for each of its {count} nodes, the labels allowed there, or None for all"
+            listed = _checks.listed(f"example {index}: labels", graph.labels, wanted)
+            if len(listed) != count:
+                raise ValueError(f"example {index}: labels must be {wanted}, got {len(listed)} entries")
             found += [everywhere if own is None else self._numbers(own, index, node) for node, own in enumerate(listed)]
         sizes = np.array([len(own) for own in found], dtype=np.int64)
         return sizes, np.concatenate([np.array(own, dtype=np.int64) for own in found])

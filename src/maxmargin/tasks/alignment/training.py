@@ -241,8 +241,11 @@ def train_aligner(
     references = as_references(y, len(pairs))
     if not pairs:
         raise ValueError("no sentence pairs to learn from; give some, or use bootstrap() on a bitext alone")
-    dev_pairs = [] if dev is None else as_pairs(dev[0], "dev pair")
-    dev_references = [] if dev is None else as_references(dev[1], len(dev_pairs), "dev pair")
+    dev_given = [[], []] if dev is None else _checks.listed("dev", dev, "a pair (X, y)")
+    if len(dev_given) != 2:
+        raise ValueError(f"dev must be a pair (X, y), got {len(dev_given)} values")
+    dev_pairs = as_pairs(dev_given[0], "dev pair")
+    dev_references = as_references(dev_given[1], len(dev_pairs), "dev pair")
     further = as_pairs(bitext, "bitext pair")
     if settings.models is not None and further:
         raise ValueError("bitext is not used, as models has translation models already; give one of them")

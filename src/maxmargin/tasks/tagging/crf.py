@@ -98,13 +98,13 @@ class CRF(Predictor):
             )
         given = {name: getattr(self, name) for name in ("c1", "c2", "min_freq")}
         numbers = {name: _checks.number(name, value, least=0) for name, value in given.items() if value is not None}
-        found: dict[str, Any] = {"verbose": bool(self.verbose)}
+        found: dict[str, Any] = {"verbose": self.verbose is not None and _flag("verbose", self.verbose)}
         if (penalty := numbers.get("c2")) is not None:
             found["C"] = 1.0 / (2.0 * max(penalty, LEAST_PENALTY))
         if (least := numbers.get("min_freq")) is not None:
             found["min_count"] = max(1, math.ceil(least))
         if self.all_possible_states is not None:
-            found["support"] = "all" if self.all_possible_states else "observed"
+            found["support"] = "all" if _flag("all_possible_states", self.all_possible_states) else "observed"
         if self.max_iterations is not None:
             found["max_iter"] = _checks.integer("max_iterations", self.max_iterations, least=1)
         if numbers.get("c1"):
@@ -168,3 +168,8 @@ class CRF(Predictor):
     def training_log_(self) -> Any:
         """CRFsuite's own log, which does not exist here."""
         raise AttributeError("there is no log of CRFsuite; crf.sequence_tagger_.solution_.history has the run")
+
+
+def _flag(name: str, value: Any) -> bool:
+    """True or False, or an integer that stands for one, as sklearn-crfsuite takes it."""
+    return _checks.flag(name, bool(value) if isinstance(value, int) else value)

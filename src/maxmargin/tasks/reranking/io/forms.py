@@ -42,7 +42,7 @@ def as_lists(X: Any, groups: npt.ArrayLike | None = None) -> NBestLists:
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         raise ValueError("a data frame needs groups, the list that each row belongs to: give groups=frame[name]")
     examples = checks.examples(X)
-    if isinstance(examples[0], Sequence) and len(examples[0]) and isinstance(examples[0][0], Mapping):
+    if isinstance(examples[0], (list, tuple)) and len(examples[0]) and isinstance(examples[0][0], Mapping):
         return _of_dictionaries(examples)
     rows = checks.rows(examples, "features", "no hypotheses")
     rows.require(rows.width)
@@ -67,7 +67,7 @@ def _of_matrix(
 
 
 def _is_finite(value: Any) -> bool:
-    return bool(abs(value) <= sys.float_info.max)  # integers may be larger
+    return isinstance(value, (int, float)) and bool(abs(value) <= sys.float_info.max)  # integers may be larger
 
 
 def _of_dictionaries(examples: list[Any]) -> NBestLists:

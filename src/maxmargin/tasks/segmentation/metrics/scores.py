@@ -23,6 +23,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
+from maxmargin._sparse import sp
 from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common import resampling
@@ -193,7 +194,7 @@ def evaluate(
         raise ValueError("names of classes and images must be strings")
     _checks.flag("boundaries", boundaries)
     for what, side in (("gold", gold), ("predicted", predicted)):
-        if not hasattr(side, "__iter__") or isinstance(side, str | bytes | dict):
+        if not hasattr(side, "__iter__") or isinstance(side, str | bytes | dict) or sp.issparse(side):
             raise ValueError(f"{what} must be arrays of classes, one per image, got {shown(side)}")
     k = len(names)
     counts: list[IntArray] = []

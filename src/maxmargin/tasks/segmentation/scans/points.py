@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from maxmargin._messages import shown
+from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray
 
 
@@ -44,7 +45,7 @@ def checked_points(scan: Any, names: Sequence[str] | None = None, where: str = "
     ``names``: the attributes wanted, None for all; others are left unread. ``where`` starts the errors.
     """
     points, attributes = _parts(scan)
-    found = np.asarray(points)
+    found = array_of(points, f"{where}points", "biufcOUSmMV", "numbers of shape (n, 3) with n >= 1")
     if found.ndim != 2 or found.shape[1] != 3 or not len(found) or found.dtype.kind not in "fiu":
         raise ValueError(f"{where}points must be numbers of shape (n, 3) with n >= 1, got {_described(found)}")
     coordinates = found.astype(np.float64)

@@ -235,7 +235,10 @@ class TaggingEncoder(Encoder):
     def _template(self, columns: Sequence[str]) -> Template:
         if isinstance(self.template, Template):
             return self.template
+        if self.preset is not None:
+            _checks.instance("preset", self.preset, str, "the name of a preset")
         if self.template is not None:
+            _checks.instance("template", self.template, str, "a Template or the text of one")
             if "\n" not in self.template and not self.template.startswith(("U", "B", "#", "!")):
                 raise ValueError(
                     f"template must be the text of a template, got {shown(self.template)}; read a file with "
