@@ -143,9 +143,9 @@ def test_graphs_that_are_refused():
     n = len(good.node_features)
     for changes, message in (
         ({"edge_features": None}, "no edge features, but 5 of 6 graphs have them"),
-        ({"labels": "abc"}, "labels must hold, for each of its"),
-        ({"labels": [["a"]]}, "labels must hold, for each of its"),
-        ({"labels": 3}, "labels must hold, for each of its"),
+        ({"labels": "abc"}, "labels must be a list that holds, for each of its"),
+        ({"labels": [["a"]]}, "labels must be a list that holds, for each of its"),
+        ({"labels": 3}, "labels must be a list that holds, for each of its"),
         ({"labels": [[], *[None] * (n - 1)]}, "labels of node 0 must be at least one label, each once"),
         ({"labels": [["a", "a"], *[None] * (n - 1)]}, "labels of node 0 must be at least one label, each once"),
         ({"labels": ["a", *[None] * (n - 1)]}, "labels of node 0 must be a list of labels, got 'a'"),

@@ -19,9 +19,9 @@ from maxmargin.solvers.first_order.projected_subgradient import ProjectedSubgrad
 from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.structures.base import Structure
 
-FEW_WEIGHTS, FEW_PRODUCTS = 300, 3_000_000
-"""Up to this many weights, and examples times weights, a few masters solve a problem with a ridge, whatever C; beyond,
-passes over single examples are as fast or much faster."""
+FEW_WEIGHTS, FEW_EXAMPLES, FEW_PRODUCTS = 300, 30_000, 3_000_000
+"""Up to this many weights, examples, and examples times weights, a few masters solve a problem with a ridge, whatever C;
+beyond, passes over single examples are as fast or much faster."""
 
 POINT_BYTES = 72
 """Memory of simplicial decomposition per example and weight: six points, dense, of 12 bytes a weight."""
@@ -79,7 +79,7 @@ def _with_ridge(problem: Problem) -> tuple[Solver, str]:
             f"{size}, quadratic slack: simplicial decomposition with two points an example and one iterate, as all "
             f"points would take {needed}",
         )
-    if n <= FEW_WEIGHTS and n_examples * n <= FEW_PRODUCTS:
+    if n <= FEW_WEIGHTS and n_examples <= FEW_EXAMPLES and n_examples * n <= FEW_PRODUCTS:
         return (
             SimplicialDecomposition(),
             f"{size}: few enough for simplicial decomposition, which needs few passes",
