@@ -20,8 +20,8 @@ from maxmargin.solvers.online.block_frank_wolfe import BlockFrankWolfe
 from maxmargin.structures.base import Structure
 
 FEW_WEIGHTS, FEW_EXAMPLES, FEW_PRODUCTS = 300, 30_000, 3_000_000
-"""Up to this many weights, examples, and examples times weights, a few masters solve a problem with a ridge, whatever C;
-beyond, passes over single examples are as fast or much faster."""
+"""Up to this many weights, examples, and examples times weights, a few masters solve a problem with a ridge, whatever
+C; beyond, passes over single examples are as fast or much faster."""
 
 POINT_BYTES = 72
 """Memory of simplicial decomposition per example and weight: six points, dense, of 12 bytes a weight."""
