@@ -15,6 +15,7 @@ from maxmargin import model_file
 from maxmargin._messages import LONGEST, FileContentError, quoted, shortened
 from maxmargin.model import SPARSE_FLOOR, SPARSE_LIMIT
 from maxmargin.tasks.alignment.io.files import open_links, read_links, read_sentences
+from maxmargin.tasks.alignment.metrics.files import evaluate_files
 from maxmargin.tasks.common.text import EXPANSION, FileError, read_bytes
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.lattices import read_lattices
@@ -141,3 +142,12 @@ def test_sparse_weights_that_save_writes_can_be_loaded(tmp_path):
         mm.Model(weights, encoder).save(tmp_path / "model")
         assert np.array_equal(mm.load(tmp_path / "model").weights, weights)
         assert ("positions" in model_file.read(tmp_path / "model")[1]) == (columns == 1000)
+
+
+def test_files_that_are_compared_name_no_sentences_beyond_their_links(tmp_path):
+    few, far = tmp_path / "few.naacl", tmp_path / "far.naacl"
+    few.write_text("1 1 1\n")
+    far.write_text("40000000 1 1\n")
+    for gold, predicted in ((few, far), (far, few)):
+        with pytest.raises(ValueError, match="line 1: sentence 40000000 in a file of 1 link"):
+            evaluate_files(str(gold), [str(predicted)])

@@ -171,7 +171,7 @@ class Average:
     def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float, z: FloatArray | None) -> Average:
         """The average with one more point of weight ``amount``."""
         total = self.total + amount
-        share = amount / total
+        share = amount / total if total > 0.0 else 0.0  # steps may have become too small for numbers
 
         def mix(old: FloatArray, new: FloatArray) -> FloatArray:
             return old + share * (new - old)

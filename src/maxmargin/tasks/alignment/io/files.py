@@ -164,14 +164,14 @@ class LinkFile:
         """Sorted distinct links of the right number of pairs, and the offsets of the pairs."""
         count = len(bitext) if bitext is not None else self.sentences if sentences is None else sentences
         if bitext is None and sentences is None:
-            self._check_numbers()
+            self.check_numbers()
         self._check_count(count)
         if bitext is not None:
             self._check_positions(bitext)
         table = _distinct(self.table)
         return table, _offsets(table.sentence, count)
 
-    def _check_numbers(self) -> None:
+    def check_numbers(self) -> None:
         """Raise FileError if a NAACL file names sentences far beyond what its links can be of: each takes memory."""
         if self.counted or self.sentences <= _SENTENCES + _SENTENCES_PER_LINK * len(self.table.links):
             return

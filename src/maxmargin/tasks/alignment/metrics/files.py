@@ -90,7 +90,11 @@ def _count(files: Sequence[LinkFile], bitext: Bitext | None) -> int:
                 f"{name_of(counted[0].path)} has {counted[0].sentences} lines and {name_of(file.path)} has "
                 f"{file.sentences}; both need one line per sentence pair"
             )
-    return counted[0].sentences if counted else max(file.sentences for file in files)
+    if counted:
+        return counted[0].sentences
+    for file in files:
+        file.check_numbers()
+    return max(file.sentences for file in files)
 
 
 def _check_lines(gold: LinkFile, systems: Sequence[LinkFile], count: int) -> None:
