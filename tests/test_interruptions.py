@@ -294,19 +294,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_links_stay_and_pipes_are_written_to(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    with _files.replacing(tmp_path / "link") as file:
-        file.write(b"text")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "file").read_text() == "text"
-    with _files.replacing("/dev/null") as file:
-        file.write(b"text")
-    assert Path("/dev/null").is_char_device()
-    with pytest.raises(IsADirectoryError), _files.replacing(tmp_path):
-        pass
-
-
 def test_what_a_killed_process_left_is_removed(tmp_path):
     code = """
 import os, signal, sys

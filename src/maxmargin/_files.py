@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,18 +27,17 @@ _written: ContextVar[list[Path] | None] = ContextVar("maxmargin_written", defaul
 def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path`` when the block is complete; else ``path`` stays what it was.
 
-    Written beside it under an unpredictable name. Only what is not a regular file, such as a named pipe, is written to
-    directly.
+    Written beside it under an unpredictable name. A link stays, and the file that it names is replaced; whatever else
+    is not a regular file, such as a device or a named pipe, is refused and stays what it is.
 
     Args:
         path: the file.
         previous: the file that was there before gets this name.
+
+    Raises:
+        OSError: something that is not a regular file has this name, or the file cannot be written.
     """
-    target = Path(os.path.realpath(path))  # a link stays, and its file is replaced
-    if target.exists() and not target.is_file():
-        with open(target, "wb") as file:
-            yield file
-        return
+    target = regular_file(path)
     temporary = _beside(target)
     try:
         # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
@@ -45,7 +46,8 @@ def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Ite
         if target.exists():
             shutil.copymode(target, temporary)
         if previous is not None:
-            _keep(target, previous)
+            _keep(target, regular_file(previous))
+        regular_file(target)  # which may have become something else since
         with defer_interrupts():
             os.replace(temporary, target)
             if (written := _written.get()) is not None:
@@ -54,6 +56,32 @@ def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Ite
         with defer_interrupts():
             temporary.unlink(missing_ok=True)
         raise
+
+
+def regular_file(path: str | os.PathLike[str]) -> Path:
+    """The regular file that a path names, through links, whether it exists or is to be made.
+
+    Raises:
+        OSError: something else has this name: a folder, a device, a named pipe, a socket, or a loop of links.
+    """
+    try:
+        mode = os.stat(path).st_mode  # of the path, as what it resolves to need not have a name, as behind /dev/stdout
+    except (FileNotFoundError, NotADirectoryError):
+        return Path(os.path.realpath(path))
+    if stat.S_ISREG(mode):
+        return Path(os.path.realpath(path))
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; give a file", os.fspath(path))
+    kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not a regular file")
+    raise OSError(errno.EINVAL, f"this is {kind}, and only regular files are written", os.fspath(path))
+
+
+_KINDS = (
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
 
 
 def _prefix(target: Path) -> str:

@@ -214,7 +214,7 @@ def test_command_writes_a_page(folder):
     [
         ((*FILES, "--worst"), "error: --worst needs --gold"),
         ((*FILES, "--sentence", "31"), "error: --sentence 31: there are 30 sentence pairs"),
-        ((*FILES, "--html", "no/such/page.html"), "error: no/such/page.html: No such file or directory"),
+        ((*FILES, "--html", "no/such/page.html"), "error: no/such/page.html: its folder does not exist"),
         ((*FILES[:4], "--links", "missing"), "error: missing: No such file"),
         ((*FILES[:4], "--links", "outside"), "error: outside, line 2: link 5-5 lies outside sentence pair 2"),
         ((*FILES[:4], "--links", "scores"), "error: scores: sentence 1: give one confidence from 0 to 1"),

@@ -21,7 +21,7 @@ class Checkpoints:
 
     def found(self) -> list[Path]:
         """Return the existing ones, the newest last."""
-        there = [path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name)]
+        there = [path for path in self.path.parent.iterdir() if self._own.fullmatch(path.name) and path.is_file()]
         return sorted(there, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def begin(self, resume: bool) -> None:
@@ -45,7 +45,7 @@ class Checkpoints:
         from maxmargin.optimization.checkpoint import PREVIOUS  # here, as commands start without solvers
 
         for path in list(self.path.parent.iterdir()):
-            if self._own.fullmatch(path.name.removesuffix(PREVIOUS)):
+            if self._own.fullmatch(path.name.removesuffix(PREVIOUS)) and path.is_file():
                 path.unlink(missing_ok=True)
 
     def summary(self, written: Sequence[Path] = ()) -> str:

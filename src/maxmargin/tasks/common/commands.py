@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typer.core import TyperCommand
 
-from maxmargin._files import recorded
+from maxmargin._files import recorded, regular_file
 from maxmargin._terminal import fail, interrupted, printable
 from maxmargin.tasks.common.packages import MissingPackageError
 from maxmargin.tasks.common.text import STANDARD_INPUT
@@ -94,18 +94,30 @@ def uninterrupted(model: Trained) -> Trained:
     return model
 
 
-def writable(path: Path, keep: Sequence[str | None] = ()) -> None:
-    """Fail before the work is done if ``path`` cannot be written afterwards or is one of the files to ``keep``."""
+def writable(path: Path, keep: Sequence[str | None] = (), *, option: str = "--out", streams: bool = False) -> None:
+    """Fail before the work is done if ``path`` cannot be written afterwards or is one of the files to ``keep``.
+
+    Args:
+        path: the file to write.
+        keep: files that must stay what they are.
+        option: the option that names the file.
+        streams: whether ``-`` stands for standard output.
+    """
+    try:
+        target = regular_file(path)
+    except IsADirectoryError:
+        fail(f"{path} is a folder; give {option} a file")
+    except OSError as error:
+        instead = "write to standard output and redirect that" if streams else f"give another {option}"
+        fail(f"{path}: {error.strerror or error}; {instead}")
     for other in keep:
-        if other not in (None, STANDARD_INPUT) and path.resolve() == Path(str(other)).resolve():
-            fail(f"--out {path} is also an input; give another --out")
-    if path.is_dir():
-        fail(f"{path} is a folder; give --out a file")
-    folder = path.resolve().parent
+        if other not in (None, STANDARD_INPUT) and target == Path(os.path.realpath(str(other))):
+            fail(f"{option} {path} is also an input; give another {option}")
+    folder = target.parent
     if not folder.is_dir():
-        fail(f"{path}: its folder does not exist; create it, or give another --out")
+        fail(f"{path}: its folder does not exist; create it, or give another {option}")
     if not os.access(folder, os.W_OK | os.X_OK):  # an existing file is replaced, not written to
-        fail(f"{path}: no permission to write to its folder; give another --out")
+        fail(f"{path}: no permission to write to its folder; give another {option}")
 
 
 def writable_folder(path: Path, keep: Sequence[Path] = ()) -> None:

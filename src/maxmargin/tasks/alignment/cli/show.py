@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from maxmargin._files import replacing
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.cli.options import RECOGNIZED, GoldFormat, Source, Target
 from maxmargin.tasks.alignment.io.link_formats import Format
-from maxmargin.tasks.common.commands import errors_as_lines, once
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.text import count_of, name_of
 
 
@@ -36,6 +37,8 @@ def show(
     """Show links: a grid for each sentence pair on the terminal, or one page that opens in any browser."""
     from maxmargin.tasks.alignment.show import explain, grid, page, read_shown  # rich takes a while
 
+    if html is not None:
+        writable(Path(html), keep=[source, target, links, gold], option="--html")
     with errors_as_lines():
         once([source, target, links, gold])
         pairs = read_shown(source, target, links, gold, format=form, gold_format=gold_form)

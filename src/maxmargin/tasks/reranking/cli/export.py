@@ -30,9 +30,9 @@ def export(
         fail("give --moses-ini or --json, one of them")
     if sparse is not None and not moses_ini:
         fail("--sparse goes with --moses-ini; --json has the weights of sparse features anyway")
-    for path in (out, sparse):
+    for option, path in (("--out", out), ("--sparse", sparse)):
         if path not in (None, STANDARD_INPUT):
-            writable(Path(str(path)), keep=[str(model)])
+            writable(Path(str(path)), keep=[str(model)], option=option, streams=True)
     if sparse is not None and STANDARD_INPUT not in (out, sparse) and Path(out).resolve() == Path(sparse).resolve():
         fail(f"--out and --sparse are both {out}; give two files")
     with errors_as_lines():

@@ -44,7 +44,7 @@ def predict(
     """Write the best hypothesis of each list or lattice, one a line, or with --k-best lists in the format of Moses."""
     inputs = [nbest, *(lattices or []), *(features or []), segments, sources]
     if out != STANDARD_INPUT:
-        writable(Path(out), keep=[str(model), *inputs])
+        writable(Path(out), keep=[str(model), *inputs], streams=True)
     with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
         from maxmargin.tasks.reranking.files import Reading, best_hypotheses, write_best
         from maxmargin.tasks.reranking.model import RerankerModel

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from maxmargin._terminal import fail, printable
-from maxmargin.tasks.common.commands import errors_as_lines
+from maxmargin._terminal import printable
+from maxmargin.tasks.common.commands import errors_as_lines, writable
 from maxmargin.tasks.common.options import Jobs
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.tasks.common.text import open_output
@@ -32,8 +32,7 @@ def report(
     from maxmargin.tasks.segmentation.files.report import report_on_images, report_on_scans
     from maxmargin.tasks.segmentation.model import SegmenterModel
 
-    if html.is_dir() or not html.resolve().parent.is_dir():
-        fail(f"{html}: {'a folder' if html.is_dir() else 'its folder does not exist'}; give --html a file")
+    writable(html, option="--html")
     with errors_as_lines():
         segmenter = SegmenterModel.load(model, n_jobs=jobs)
         title = f"Segmentation by {printable(model.name)}"

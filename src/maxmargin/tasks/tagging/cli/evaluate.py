@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import console, fail
-from maxmargin.tasks.common.commands import errors_as_lines, once
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, Level, ResamplingSeed
 from maxmargin.tasks.common.text import name_of
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
@@ -43,6 +43,8 @@ def evaluate(
     jobs: Jobs = -1,
 ) -> None:
     """Score labels: accuracy of tokens and sentences, chunks as conlleval counts them, confusions."""
+    if confusion is not None:
+        writable(confusion, keep=[predicted, gold], option="--confusion")
     with errors_as_lines():
         once([predicted, gold])
         from maxmargin.tasks.tagging.evaluation import is_model, score_file, score_model

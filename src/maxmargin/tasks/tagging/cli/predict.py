@@ -56,7 +56,7 @@ def predict(
     if (k_best is not None) + scores + probabilities > 1:
         fail("--k-best, --scores and --probabilities exclude each other; give one of them")
     if out != STANDARD_INPUT:
-        writable(Path(out), keep=[str(model)])
+        writable(Path(out), keep=[str(model)], streams=True)
     with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
         from maxmargin.tasks.tagging.model import TaggerModel
         from maxmargin.tasks.tagging.reading import ReadOptions
