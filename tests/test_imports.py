@@ -122,3 +122,23 @@ def test_commands_know_of_their_tasks():
     own = typer.main.get_command(app)
     assert (group.help, group.no_args_is_help) == (own.help, own.no_args_is_help)
     assert list(group.commands) == list(own.commands)
+
+
+def test_training_that_does_not_converge_loads_no_scikit_learn(tmp_path):
+    """Loading it, for its warning alone, would count as training."""
+    (tmp_path / "tokens").write_text("the DT\ndog NN\n\na DT\ncat NN\n")
+    words = [
+        "tag",
+        "train",
+        str(tmp_path / "tokens"),
+        "--out",
+        str(tmp_path / "model"),
+        "--max-iter",
+        "1",
+        "--tol",
+        "0",
+    ]
+    code = f"from maxmargin.cli import app\ntry:\n    app({words})\nexcept SystemExit:\n    pass"
+    found = loaded(code)
+    assert "maxmargin.optimization.loop" in found
+    assert "sklearn" not in found

@@ -19,6 +19,7 @@ from commands import runner
 
 from maxmargin import _files, _interrupts, model_file
 from maxmargin.cli import app
+from maxmargin.model import load
 from maxmargin.optimization.checkpoint import PREVIOUS
 from maxmargin.tasks.common.checkpoints import Checkpoints
 
@@ -97,7 +98,9 @@ LABELED = ("--images", "{files}/images", "--masks", "{files}/masks")
 TAGGER, ALIGNER, SEGMENTER, RERANKER = ((*line, "--out", "out") for line in TRAINING.values())
 LONGER = ("tag", "train", "{files}/tokens", *LONG, "--out", "out")
 CALIBRATED = (*TAGGER, "--dev", "{files}/dev")
-KEPT = "no model was written; out.checkpoint is kept: the same command with --resume resumes from it"
+RESUMES = "out.checkpoint is kept: the same command with --resume resumes from it"
+BEST = "out was written with the best weights so far"
+BEST_AND_KEPT = f"{BEST}; {RESUMES}"
 REPORT = ("segment", "report", "{files}/segmenter", *LABELED, "--html", "out")
 EVALUATE = ("tag", "evaluate", "{files}/tagger", "{files}/dev")
 EXPORT = ("rerank", "export", "{files}/reranker", "--json", "--out", "out")
@@ -106,11 +109,16 @@ EXPORT = ("rerank", "export", "{files}/reranker", "--json", "--out", "out")
 PHASES: list[tuple[tuple[str, ...], str, str]] = [
     (LONGER, "maxmargin.tasks.tagging.reading:ReadOptions.read", NO_SAVE),
     (LONGER, "maxmargin.tasks.tagging.encoder.tagging:TaggingEncoder.encoded", NO_SAVE),
-    (LONGER, SOLVING, KEPT),
-    (TAGGER, SAVED, KEPT),
+    (LONGER, SOLVING, BEST_AND_KEPT),
+    (TAGGER, SAVED, BEST_AND_KEPT),
     (TAGGER, SAVED + " 2", "out was written"),
     (TAGGER, "maxmargin.tasks.tagging.cli.train:report", "out was written"),
-    (CALIBRATED, "maxmargin.tasks.tagging.dev:DevSentences.temperature", KEPT),
+    (CALIBRATED, "maxmargin.tasks.tagging.dev:DevSentences.temperature", BEST_AND_KEPT),
+    (
+        (*CALIBRATED, "--C", "0.1,1"),
+        "maxmargin.optimization.loop:Run.of 3",
+        BEST_AND_KEPT.replace("checkpoint", "checkpoint-0"),
+    ),
     (ALIGNER, "maxmargin.tasks.alignment.cli.train:read_annotated", NOTHING),
     (ALIGNER, "maxmargin.tasks.alignment.training:train_aligner", NOTHING),
     (ALIGNER, SOLVING, NOTHING),
@@ -118,9 +126,11 @@ PHASES: list[tuple[tuple[str, ...], str, str]] = [
     (ALIGNER, "maxmargin.tasks.alignment.cli.options:report", "out was written"),
     (SEGMENTER, "maxmargin.tasks.segmentation.files.train:learn_codes", NOTHING),
     (SEGMENTER, SOLVING, NOTHING),
+    (SEGMENTER, SOLVING + " 3", BEST),
     (SEGMENTER, SAVING, NOTHING),
     (RERANKER, "maxmargin.tasks.reranking.files:read_nbest", NOTHING),
     (RERANKER, SOLVING, NOTHING),
+    (RERANKER, SOLVING + " 3", BEST),
     (RERANKER, SAVING, NOTHING),
     ((*PREDICTING["tag"], "--out", "out"), "maxmargin.model_file:read", NOTHING),
     ((*PREDICTING["tag"], "--out", "out"), "maxmargin.tasks.tagging.model:TaggerModel.best", NOTHING),
@@ -183,11 +193,13 @@ def test_a_signal_in_a_phase(command, place, left, number, files, handled, tmp_p
     assert answer.stderr.splitlines()[-1].startswith(f"interrupted; {left}" if left else "interrupted")
     found = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()]
     found = [name for name in found if name != f"out.checkpoint{PREVIOUS}"]
-    written = re.match(r"(out\S*) was written|no model was written; (\S+) is kept", left)
-    if written:
-        assert found == [written[1] or written[2]]
+    names = [name for name in re.findall(r"(\S*) (?:was written|is kept)", left) if name not in ("nothing", "model")]
+    if left:
+        assert sorted(found) == sorted(names)
     else:  # a command that does not say what is left may have written its file
-        assert found == [] if left else found in ([], ["out"])
+        assert found in ([], ["out"])
+    if BEST in left:
+        assert load("out").metadata["status"] == "interrupted"
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
@@ -199,7 +211,7 @@ def test_training_that_is_ended_resumes_to_the_same_model(number, files, handled
         signalled(patch, "maxmargin.solvers.online.block_frank_wolfe:BlockFrankWolfe.step 5", number)
         answer = runner.invoke(app, [*command, "--out", "model"])
     assert answer.exit_code == 128 + number
-    assert set(os.listdir()) - {f"model.checkpoint{PREVIOUS}"} == {"model.checkpoint"}
+    assert set(os.listdir()) - {f"model.checkpoint{PREVIOUS}"} == {"model", "model.checkpoint"}
     again = runner.invoke(app, [*command, "--out", "model", "--resume"])
     whole = runner.invoke(app, [*command, "--out", "whole"])
     assert (again.exit_code, whole.exit_code) == (0, 0)

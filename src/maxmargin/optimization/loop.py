@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -74,10 +75,18 @@ def solve(
         solution = _Loop(problem, solver, stop or Stop(), callbacks, random_state, saved).solve(start or Start())
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularization
     if solution.status not in _SILENT and not expected:
-        from sklearn.exceptions import ConvergenceWarning  # here, as importing scikit-learn takes a second
-
-        warnings.warn(solution.message, ConvergenceWarning, stacklevel=callers_level())
+        warnings.warn(solution.message, _convergence_warning(), stacklevel=callers_level())
     return replace(solution, why=why)
+
+
+class ConvergenceWarning(UserWarning):
+    """A run did not converge; raised where scikit-learn's warning of this name is not loaded."""
+
+
+def _convergence_warning() -> type[Warning]:
+    """scikit-learn's warning where that is loaded, so that filters for it apply; loading it takes a second or two."""
+    loaded = sys.modules.get("sklearn.exceptions")
+    return ConvergenceWarning if loaded is None else loaded.ConvergenceWarning
 
 
 class _Loop:

@@ -35,5 +35,8 @@ class Hooks:
         return None
 
     def calibrate(self, model: Model) -> dict[str, float]:
-        """Numbers that turn scores of the trained model into probabilities, by name."""
+        """Numbers that turn scores of the trained model into probabilities, by name.
+
+        ``model.training.interrupted`` says that the user has pressed Ctrl-C and waits for the end.
+        """
         return {}

@@ -112,16 +112,21 @@ def train_examples(
         del examples  # a hook may replace them, and they are large
         model = best = _round(waiting.pop(), settings, score, start or Start(), hooks, None, "")
         turn = 0
-        while not _record(model).interrupted and (more := hooks.complete(model, turn)) is not None:
-            chosen = replace(settings, C=_record(model).C)
-            model = _round(more, chosen, score, Start(), hooks, model, f"-{turn}")
-            checkpoints = (*_record(best).checkpoints, *_record(model).checkpoints)
-            if score is None or _record(model).best_dev_score >= _record(best).best_dev_score:
-                best = model
-            state = replace(_record(best), checkpoints=checkpoints, interrupted=_record(model).interrupted)
-            best = replace(best, training=state)
-            turn += 1
-        best = replace(best, calibration=hooks.calibrate(best))
+        try:
+            while not _record(model).interrupted and (more := hooks.complete(model, turn)) is not None:
+                chosen = replace(settings, C=_record(model).C)
+                model = _round(more, chosen, score, Start(), hooks, model, f"-{turn}")
+                checkpoints = (*_record(best).checkpoints, *_record(model).checkpoints)
+                if score is None or _record(model).best_dev_score >= _record(best).best_dev_score:
+                    best = model
+                state = replace(_record(best), checkpoints=checkpoints, interrupted=_record(model).interrupted)
+                best = replace(best, training=state)
+                turn += 1
+            best = replace(best, calibration=hooks.calibrate(best))
+        except KeyboardInterrupt:  # between two runs, whose best weights are kept
+            best = replace(best, training=replace(_record(best), interrupted=True))
+        if _record(best).interrupted:
+            best = replace(best, metadata={**best.metadata, "status": str(Status.INTERRUPTED)})
         if _nothing_learned(best.weights):
             warnings.warn(_record(best).solution.message, UserWarning, stacklevel=callers_level())
         if not _record(best).interrupted and _record(best).solution.status is not Status.BUDGET:
@@ -151,21 +156,27 @@ def _round(
     best: Model | None = None
     tried: list[tuple[float, float]] = []
     checkpoints: list[Checkpoint] = []
-    several = len(settings.grid) > 1
+    several, stopped = len(settings.grid) > 1, False
     for number, C in enumerate(settings.grid):
         region = settings.region(examples.encoder, problem.n_weights, C)
         checkpoint = settings.checkpoint_of(f"{stage}-{number}" if several or stage else "")
         checkpoints += [checkpoint] if checkpoint is not None else []
         # Every C has the same start: started from the solution for another C, its first dev score would be of that one.
-        model = _run(examples, replace(problem, region=region), C, settings, score, start, checkpoint, hooks)
+        try:
+            model = _run(examples, replace(problem, region=region), C, settings, score, start, checkpoint, hooks)
+        except KeyboardInterrupt:  # before its first weights
+            if best is None:
+                raise
+            stopped = True
+            break
         record = _record(model)
         tried.append((C, record.best_dev_score))
         if best is None or record.best_dev_score > _record(best).best_dev_score:
             best = model
-        if record.interrupted:
+        if stopped := record.interrupted:
             break
     assert best is not None
-    record = replace(_record(best), tried=tuple(tried), checkpoints=tuple(checkpoints), interrupted=record.interrupted)
+    record = replace(_record(best), tried=tuple(tried), checkpoints=tuple(checkpoints), interrupted=stopped)
     compared = {"tried": [list(pair) for pair in tried]} if several else {}
     return replace(best, training=record, metadata={**best.metadata, **compared})
 

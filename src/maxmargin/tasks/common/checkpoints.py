@@ -9,6 +9,7 @@ from pathlib import Path
 
 from maxmargin._files import remove_leftovers
 from maxmargin._terminal import printable
+from maxmargin.tasks.common.commands import written_line
 
 
 class Checkpoints:
@@ -48,11 +49,16 @@ class Checkpoints:
             if self._own.fullmatch(path.name.removesuffix(PREVIOUS)) and path.is_file():
                 path.unlink(missing_ok=True)
 
-    def summary(self, written: Sequence[Path] = ()) -> str:
-        """Return what an interruption leaves behind: the model if it is among the written files, or checkpoints."""
-        if self.out in written:
-            return f"{self.out} was written"
+    def summary(self, written: Sequence[Path] = (), best: bool = False) -> str:
+        """Return what an interruption leaves behind: the model if it is among the written files, and checkpoints.
+
+        Args:
+            written: the files that were written.
+            best: whether the model is that of the best weights so far.
+        """
         there = self.found()
-        if not there:
+        if self.out not in written and not there:
             return "nothing was written, and no checkpoint was saved yet"
-        return f"no model was written; {there[-1]} is kept: the same command with --resume resumes from it"
+        model = written_line(self.out, best) if self.out in written else "no model was written"
+        kept = f"{there[-1]} is kept: the same command with --resume resumes from it" if there else ""
+        return "; ".join(filter(None, (model, kept)))

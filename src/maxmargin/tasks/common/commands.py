@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 PART_WRITTEN = "the output is incomplete"
 """What Ctrl-C leaves behind in commands that write to standard output."""
-
-Trained = TypeVar("Trained", bound="Model")
 
 
 class ManyValues(TyperCommand):
@@ -51,13 +49,17 @@ class ManyValues(TyperCommand):
         return super().parse_args(ctx, spread)
 
 
+class BestSoFar(KeyboardInterrupt):
+    """Ctrl-C ended training, and the best model so far was written."""
+
+
 @contextmanager
-def errors_as_lines(left: str | Callable[[Sequence[Path]], str] | None = None) -> Iterator[None]:
+def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = None) -> Iterator[None]:
     """Print warnings, then the error if there is one, as one line each; an error or Ctrl-C ends the command.
 
     Args:
-        left: what Ctrl-C leaves behind, or a function that returns it and gets the files that were written; None to
-            name these files.
+        left: what Ctrl-C leaves behind, or a function that returns it and gets the files that were written and whether
+            they hold the :class:`BestSoFar`; None to name these files.
     """
     written: list[Path] = []
     try:
@@ -66,7 +68,8 @@ def errors_as_lines(left: str | Callable[[Sequence[Path]], str] | None = None) -
             try:
                 yield
             except KeyboardInterrupt:
-                caught.clear()  # the warning that the best weights so far are kept: they are not
+                # How the run ended is said in the last line.
+                caught[:] = [one for one in caught if one.category.__name__ != "ConvergenceWarning"]
                 raise
             finally:
                 for warning in caught:
@@ -77,21 +80,33 @@ def errors_as_lines(left: str | Callable[[Sequence[Path]], str] | None = None) -
         fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
     except (ValueError, MissingPackageError) as error:
         fail(str(error))
-    except KeyboardInterrupt:
-        interrupted(left if isinstance(left, str) else (left or _named)(written))
+    except KeyboardInterrupt as stopped:
+        interrupted(left if isinstance(left, str) else (left or _named)(written, isinstance(stopped, BestSoFar)))
 
 
-def _named(written: Sequence[Path]) -> str:
+def _named(written: Sequence[Path], best: bool) -> str:
     if len(written) > 1:
         return f"{len(written)} files were written"
-    return f"{written[0]} was written" if written else "nothing was written"
+    return written_line(written[0], best) if written else "nothing was written"
 
 
-def uninterrupted(model: Trained) -> Trained:
-    """Return a model whose training was not interrupted; otherwise Ctrl-C ends the command, too."""
-    if model.training is not None and model.training.interrupted:
+def written_line(path: Path, best: bool) -> str:
+    """Return what is said of a model that was written, perhaps the best so far of an interrupted training."""
+    return f"{path} was written{' with the best weights so far' if best else ''}"
+
+
+@contextmanager
+def saving(model: Model) -> Iterator[bool]:
+    """Surround the saving of a model: if its training was interrupted, so is the command when the model is saved.
+
+    Yields whether training is complete. A model that has learned nothing yet is not saved.
+    """
+    complete = model.training is None or not model.training.interrupted
+    if not complete and not model.weights.any():
         raise KeyboardInterrupt
-    return model
+    yield complete
+    if not complete:
+        raise BestSoFar
 
 
 def writable(path: Path, keep: Sequence[str | None] = (), *, option: str = "--out", streams: bool = False) -> None:

@@ -64,6 +64,8 @@ def train_on_lattices(
         assert report is not None
         chosen = replace(settings, method=report.variant, C=None, folds=0, verbose=False)
         for _ in range(rounds):
+            if model.training is not None and model.training.interrupted:
+                break
             more = merged(lists, edges.best_lists(_raw(model), k))
             if more.n_hypotheses == lists.n_hypotheses:
                 break

@@ -164,7 +164,10 @@ def train_reranker(
             held = test.tuning_lists(fitted.rows(test.lists), lists.signs)
             start, rows = decoder_start(train, len(fitted.names), lists), []
             for variant in variants:
-                rows.append(held.choose(variant.tune(lists, start=start, seed=settings.random_state).weights))
+                held_out = variant.tune(lists, start=start, seed=settings.random_state)
+                if held_out.interrupted:
+                    raise KeyboardInterrupt  # it cannot be compared with the others
+                rows.append(held.choose(held_out.weights))
                 stages.advance()
             chosen.append(rows)
         best, report = _selected(parts, chosen, variants, settings, from_dev=dev is not None)
@@ -180,7 +183,7 @@ def train_reranker(
         settings.n_jobs,
         training=None
         if tuned.solution is None
-        else Training(tuned.solution, float(report.variant.describe().get("C", np.nan))),
+        else Training(tuned.solution, float(report.variant.describe().get("C", np.nan)), interrupted=tuned.interrupted),
         report=report,
     )
 

@@ -24,7 +24,7 @@ from maxmargin.tasks.alignment.cli.options import (
 )
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs, read_pairs
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, uninterrupted, writable
+from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol
 
 
@@ -76,10 +76,12 @@ def bootstrap(
         )
         to_align = learned if asked is None else as_pairs(asked)
         bitext = learned if asked is None else [*learned, *to_align]
-        model = uninterrupted(bootstrap_aligner(bitext, settings, n_pairs=pairs))
+        model = bootstrap_aligner(bitext, settings, n_pairs=pairs)
         if out is not None:
             save(model, out, began, annotated=0, as_json=as_json)
             return
+        if model.training is not None and model.training.interrupted:
+            raise KeyboardInterrupt
     with errors_as_lines(PART_WRITTEN):
         written = form or Format.pharaoh
         align(model, to_align, written, method=method, confidence=confidence, threshold=threshold, adapt=False)

@@ -19,6 +19,7 @@ from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.common.commands import saving
 from maxmargin.tasks.common.text import FileError
 
 RECOGNIZED = "recognized, except talp"
@@ -85,7 +86,8 @@ def reused(model: Path | None) -> BitextModels | None:
 
 def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
     """Write a model file and report on it."""
-    model.save(out)
+    with saving(model):
+        model.save(out)
     metadata = {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,

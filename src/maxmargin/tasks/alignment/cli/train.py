@@ -20,7 +20,7 @@ from maxmargin.tasks.alignment.cli.options import (
     save,
 )
 from maxmargin.tasks.alignment.io.sentences import read_annotated
-from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 
 
@@ -87,6 +87,6 @@ def train(
         how = AlignerSettings(
             fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True, **settings
         )
-        model = uninterrupted(train_aligner(pairs, references, how, bitext=bitext or (), dev=dev))
+        model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
         save(model, out, began, annotated=annotated, as_json=as_json)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin._terminal import console, printable
-from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, saving, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, Level, ModelOut, Seed, numbers, numbers_option
 from maxmargin.tasks.reranking.cli.options import (
     Encoding,
@@ -141,9 +141,9 @@ def train(
             decoder = None if weights is None else read_weights(weights)
             found, metrics = read_judged_lattices(lattices or [], reading, **gold)
             model = train_on_lattices(found, metrics, settings, weights=decoder)
-        uninterrupted(model)
         model.metadata["reading"] = vars(reading)
-        model.save(out)
+        with saving(model):
+            model.save(out)
     assert model.report is not None
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)

@@ -110,11 +110,13 @@ class Tuned:
         weights: shape ``(n_features,)``.
         solution: the certified run, of methods that minimize a convex objective; None for the others.
         details: what else there is to say, as plain JSON values.
+        interrupted: whether Ctrl-C ended tuning; the weights are the best so far.
     """
 
     weights: FloatArray
     solution: Solution | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    interrupted: bool = False
 
 
 class Method(ABC):

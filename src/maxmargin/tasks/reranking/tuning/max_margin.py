@@ -134,8 +134,6 @@ class MaxMargin(Method):
         with quiet(message="all weights of the model are zero"):  # said in the details
             model = train_examples(examples, settings, hooks=hooks)
         assert model.training is not None
-        if model.training.interrupted:
-            raise KeyboardInterrupt  # other folds and settings would go on as if nothing had happened
         weights = np.where(lists.signs < 0, -model.weights, model.weights)
         if hooks is not None:
             details |= {"rounds": hooks.done, "settled": hooks.settled}
@@ -145,7 +143,7 @@ class MaxMargin(Method):
                 "objective; raise C, give more features, or take another method"
             )
         details["quality"] = lists.corpus_quality(lists.choose(weights))
-        return Tuned(weights, model.training.solution, details)
+        return Tuned(weights, model.training.solution, details, model.training.interrupted)
 
     def examples(self, lists: TuningLists, start: FloatArray | None = None) -> tuple[Examples, dict[str, Any]]:
         """Return the lists as training examples with their pseudo-references, and what there is to say of these.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin._terminal import report
-from maxmargin.tasks.common.commands import errors_as_lines, uninterrupted, writable
+from maxmargin.tasks.common.commands import errors_as_lines, saving, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
 from maxmargin.tasks.segmentation.io.classes import parse_classes
@@ -132,9 +132,9 @@ def train(
                 refine=refined,
                 verbose=True,
             )
-        model = uninterrupted(trained)
-        model.save(out)
-        _summary(model, out, began, as_json)
+        with saving(trained):
+            trained.save(out)
+        _summary(trained, out, began, as_json)
 
 
 def _belongs(kind: str, absent: bool, options: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ import typer
 from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import fail, report
 from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import errors_as_lines, once, uninterrupted, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, saving, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
 
@@ -158,12 +158,13 @@ def train(
         checkpoints.begin(resume)
         fitting = time.perf_counter()
         dev_data = data[1] if dev is not None else None
-        model = uninterrupted(train_tagger(encoder, *data[0], settings, dev=dev_data))
+        model = train_tagger(encoder, *data[0], settings, dev=dev_data)
         fitted = time.perf_counter() - fitting
         model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
-        with defer_interrupts():
+        with saving(model) as complete, defer_interrupts():
             model.save(out)
-            checkpoints.remove()
+            if complete:
+                checkpoints.remove()
         report(_metadata(model, out, reading, fitted, began), as_json=as_json)
 
 
