@@ -6,9 +6,11 @@ changes. A target reads the input as a user would, and uses what it has read: a 
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import tempfile
 import zipfile
 import zlib
@@ -97,6 +99,9 @@ def _links() -> list[bytes]:
         b"0-0:0.93 1p1:0.5\n0-1:1e-3\n",
         b"1 1 1 S\n1 2 2 P\n3 1 2 S 0.5\n",
         b"1 1 1\n1 2 2\n3 1 2\n",
+        b"0 0 1 S\n0 1 0 P\n2 3 0 S\n",
+        b"# Sentence pair (1) source length 2 target length 2 alignment score : 1\nle chat\n"
+        b"NULL ({ }) the ({ 1 }) cat ({ 2 })\n",
         b"\n".join(json.dumps(pair).encode() for pair in (document[0], document[0])) + b"\n",
         json.dumps([document[1], document[1]]).encode(),
         json.dumps([document[2]], indent=1).encode(),
@@ -336,7 +341,12 @@ def bomb(random: Generator) -> bytes:
     megabyte = (b"0-0 1-1\n", b"a b\n", b"\0", b"\n", b"x", b"[")[random.integers(6)] * (1 << 18)
     stream = io.BytesIO()
     if random.random() < 0.8:
-        with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) as file:
+        kinds: tuple[Callable[[], Any], ...] = (
+            partial(gzip.GzipFile, fileobj=stream, mode="wb", compresslevel=1),
+            partial(bz2.BZ2File, stream, "wb", compresslevel=1),
+            partial(lzma.LZMAFile, stream, "wb", preset=0),
+        )
+        with kinds[random.integers(3)]() as file:
             for _ in range(int(random.choice([1, 3, 100]))):
                 file.write(megabyte)
     else:
@@ -369,7 +379,11 @@ def _read_tagged(random: Generator, path: Path) -> None:
 
 
 def _read_links(random: Generator, path: Path) -> None:
-    file = open_links(path, format=(None, None, None, "pharaoh", "naacl", "talp", "json")[random.integers(7)])
+    file = open_links(
+        path,
+        format=(None, None, None, "pharaoh", "naacl", "talp", "json", "a3")[random.integers(8)],
+        first=(None, None, 0, 1)[random.integers(4)],
+    )
     _one_of(random, lambda _: file.references(), lambda _: file.predictions())(path)
 
 

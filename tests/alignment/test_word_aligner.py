@@ -23,6 +23,7 @@ from maxmargin.tasks.alignment import (
     evaluate,
     model,
 )
+from maxmargin.tasks.alignment.io.files import format_links
 from maxmargin.tasks.alignment.metrics.symmetrization import METHODS
 
 NONE = np.zeros((0, 2), dtype=np.int64)
@@ -519,3 +520,19 @@ def test_groups_of_features(make, few):
         aligner = make(features=groups, frequent_pairs=5).fit(X, y)
         assert {name.partition(":")[0] for name in aligner.model_.encoder.link_model.links.names} == set(groups)
     assert make(frequent_pairs=0).fit(X, y).model_.encoder.lexical.shape == (0,)
+
+
+def test_links_as_strings(make, few, aligner):
+    """As Pharaoh files have them; p marks possible links."""
+    X, y = few
+    texts = [format_links(one) for one in y]
+    assert any("p" in text for text in texts)
+    learned = make().fit(X, texts)
+    assert np.array_equal(learned.coef_, aligner.coef_)
+    assert learned.score(X, texts) == aligner.score(X, y)
+    found = aligner.predict(X)
+    assert evaluate(texts, [format_links(one) for one in found]).aer == evaluate(y, found).aer
+    with pytest.raises(ValueError, match=r"sentence pair 2: a reference .* string such as '0-0 1p2': .*'1x1' is not"):
+        make().fit(X[:2], ["0-0", "1x1"])
+    with pytest.raises(ValueError, match=r"sentence 1: .*'a' is not a link"):
+        evaluate(["a"], ["0-0"])

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import contextlib
 import gzip
+import importlib
 import io
+import lzma
+import sys
 import zipfile
 import zlib
 
@@ -80,6 +85,58 @@ def test_compressed_files(tmp_path, monkeypatch):
     small = (1 << 21) * b"\n"  # small enough whatever the ratio, in several members
     path.write_bytes(gzip.compress(small, 1) + gzip.compress(b"x"))
     assert read_bytes(path) == small + b"x"
+
+
+def compressions():
+    """Functions that compress, by the names of the kinds in errors."""
+    found = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+    with contextlib.suppress(ImportError):
+        found["Zstandard"] = importlib.import_module("zstandard").compress
+    return found
+
+
+@pytest.mark.parametrize("name", ["gzip", "bzip2", "xz", "Zstandard"])
+def test_kinds_of_compression(name, tmp_path):
+    compress = compressions().get(name) or pytest.skip("needs the zstd extra")
+    path = tmp_path / "file"
+    text = b"".join(b"%d words\n" % number for number in range(10_000))
+    packed = compress(text)
+    path.write_bytes(packed + compress(b"more"))  # several streams in one file
+    assert read_bytes(path) == text + b"more"
+    for damaged in (packed[:-9], packed[:30], packed[:-30] + 30 * b"x"):
+        path.write_bytes(damaged)
+        refused(read_bytes, path, rf"damaged {name} file \(.*\); copy or compress it again")
+    path.write_bytes(compress((1 << 24) * b"\n"))
+    refused(read_bytes, path, "expand to more than 100 times as many")
+
+
+def test_what_only_looks_compressed(tmp_path):
+    path = tmp_path / "file"
+    for text in (b"", b"B", b"BZh", b"BZhora is a name\n", b"(\xb5"):
+        path.write_bytes(text)
+        assert read_bytes(path) == text
+
+
+def test_zstandard_without_its_package(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"\x28\xb5\x2f\xfd and more than that")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(ImportError, match=r"zstandard is not installed; run: pip install 'maxmargin\[zstd\]'"):
+        read_bytes(path)
+
+
+def test_a_compressed_pipe(tmp_path, monkeypatch):
+    """Whose first bytes come one by one, and whose size is not known."""
+
+    class Slow(io.BytesIO):
+        def read1(self, size=-1):
+            return super().read1(1)
+
+    class Stream:
+        buffer = Slow(bz2.compress(b"some words\n" * 1000))
+
+    monkeypatch.setattr(sys, "stdin", Stream())
+    assert read_bytes("-") == b"some words\n" * 1000
 
 
 def test_archives(tmp_path):

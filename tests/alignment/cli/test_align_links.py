@@ -151,19 +151,46 @@ def test_refused_evaluate(at, arguments, message):
 
 def test_a_file_that_may_count_from_one(at):
     for arguments, warnings in (
-        ((), ["--gold-format", "--format"]),
-        (("--format", "talp"), ["--gold-format"]),
-        (("--gold-format", "pharaoh"), ["--format"]),
-        (("--format", "pharaoh", "--gold-format", "talp"), []),
+        ((), 2),
+        (("--format", "talp"), 1),
+        (("--first", "1"), 1),
+        (("--gold-format", "pharaoh"), 1),
+        (("--gold-first", "1", "--first", "0"), 0),
+        (("--format", "pharaoh", "--gold-format", "talp"), 0),
     ):
         for flags in ((), ("--json",)):
             answer = commands.runner.invoke(
                 app, ["align", "evaluate", "--gold", "from_one", "--predicted", "from_one", *arguments, *flags]
             )
             assert answer.exit_code == 0
-            assert answer.stderr.splitlines() == [
-                f"warning: from_one has no position 0; if it counts from 1, give {option} talp" for option in warnings
-            ]
+            warning = "warning: from_one has no position 0; if it counts from 1, give --first 1"
+            assert [line[: len(warning)] for line in answer.stderr.splitlines()] == [warning] * warnings
+
+
+def test_gold_that_counts_from_zero(at):
+    """Read from 1 it was shifted without a word."""
+    (at / "zero.wa").write_text("1 0 0 S\n1 1 1 S\n1 2 2 S\n2 0 1 S\n", encoding="utf-8")
+    assert "zero.wa, line 1: word 0, but" in failed("evaluate", "--gold", "zero.wa", "--predicted", "good")
+    (found,) = measured("--gold", "zero.wa", "--gold-first", "0", "--predicted", "good")
+    assert found["aer"] == 0
+    assert "zero.wa, line 1: word 0, but" in failed("convert", "zero.wa", "--to", "talp")
+    assert run("convert", "zero.wa", "--first", "0", "--to", "talp") == "1-1 2-2 3-3\n1-2\n"
+
+
+def test_convert(at):
+    """From each format to each other and back, with marks and with confidences."""
+    (at / "marked").write_text("0-0 1p1 2-2\n0p1\n\n", encoding="utf-8")
+    (at / "sure").write_text("0-0:0.9300 1-1:0.5000\n0-1:1.0000\n\n", encoding="utf-8")
+    text = ("--source", "source", "--target", "target")
+    for name in ("marked", "sure", "good"):
+        for form in ("naacl", "talp", "json"):
+            (at / "other").write_text(run("convert", name, "--to", form), encoding="utf-8")
+            back = run("convert", "other", "--format", form, "--to", "pharaoh", *text)
+            assert sorted(back.split()) == sorted((at / name).read_text(encoding="utf-8").split())
+    (at / "other").write_text(run("convert", "good", "--to", "a3", *text), encoding="utf-8")
+    assert run("convert", "other", "--to", "pharaoh", *text) == FILES["good"]
+    assert run("convert", "good", "--to", "pharaoh", "--reverse").split() == ["0-0", "1-1", "2-2", "1-0"]
+    assert "a3 repeats the sentences; give them (--source and --target)" in failed("convert", "good", "--to", "a3")
 
 
 def test_symmetrize(at):

@@ -14,7 +14,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from maxmargin.tasks.alignment import FileError, WordAligner
-from maxmargin.tasks.alignment.io import link_formats
 from maxmargin.tasks.alignment.io.files import (
     Bitext,
     format_links,
@@ -25,7 +24,8 @@ from maxmargin.tasks.alignment.io.files import (
     read_sentences,
     write_links,
 )
-from maxmargin.tasks.alignment.io.link_formats import FORMATS
+from maxmargin.tasks.alignment.io.formats import table
+from maxmargin.tasks.alignment.io.link_formats import FIRST, FORMATS
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
 
 LINKS = st.sets(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)
@@ -33,6 +33,8 @@ LINKS = st.sets(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)
 
 def written(items, form, **settings) -> bytes:
     stream = io.StringIO()
+    if form == "a3":  # it has the sentences, too
+        settings["sentences"] = [(["({"] * 31, ["})"] * 31)] * len(items)
     write_links(stream, items, form, **settings)
     return stream.getvalue().encode()
 
@@ -158,22 +160,22 @@ def test_links_round_trip(folder, pairs, form, packed, seed):
     for items in (links, [Prediction(one, chances(len(one)).round(4)) for one in links]):
         content = written(items, form)
         if form != "naacl":
-            assert content.count(b"\n") == len(pairs)
+            assert content.count(b"\n") == len(pairs) * (3 if form == "a3" else 1)
         path = folder / "links"
         path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
         read = read_links(path, format=form, sentences=len(pairs))
         if form != "talp" and content:
-            recognized = read_links(path, sentences=len(pairs))
+            recognized = read_links(path, sentences=len(pairs), first=FIRST[form])
             assert all(np.array_equal(a.links, b.links) for a, b in zip(read, recognized, strict=True))
         for one, item in zip(read, items, strict=True):
             expected = item.links if isinstance(item, Prediction) else item
             assert np.array_equal(one.links, expected)
             assert one.links.dtype == np.int64
-            if isinstance(item, Prediction) and len(expected):
+            if isinstance(item, Prediction) and len(expected) and form != "a3":
                 assert np.allclose(one.confidence, item.confidence, atol=1e-9)
 
 
-@given(st.lists(st.tuples(LINKS, LINKS), max_size=6), st.sampled_from(FORMATS))
+@given(st.lists(st.tuples(LINKS, LINKS), max_size=6), st.sampled_from([form for form in FORMATS if form != "a3"]))
 def test_references_round_trip(folder, pairs, form):
     references = [Reference.of(*pair) for pair in pairs]
     path = folder / "references"
@@ -233,8 +235,8 @@ def test_formats_are_recognized(saved):
     assert open_links(saved("0-0 1p2\n\n2-3")).format == "pharaoh"
     assert links_in("0-0 1p2\r\n\r\n3-3 2-3", saved) == [[[0, 0], [1, 2]], [], [[2, 3], [3, 3]]]
     assert links_in("\n0-0:0.5 1p2:1e-3\n", saved) == [[], [[0, 0], [1, 2]]]
-    assert links_in("0002 1 1 S\n\n1 2 3 P\n1 0 3\n1 1 1\n", saved) == [[[0, 0], [1, 2]], [[0, 0]]]
-    assert links_in("1 1 1 S\n1 2 0 S\n", saved, sentences=3) == [[[0, 0]], [], []]
+    assert links_in("0002 1 1 S\n\n1 2 3 P\n1 0 3\n1 1 1\n", saved, first=1) == [[[0, 0], [1, 2]], [[0, 0]]]
+    assert links_in("1 1 1 S\n1 2 0 S\n", saved, sentences=3, first=1) == [[[0, 0]], [], []]
     assert links_in("[[0, 0], [1, 2]]\n[]\n\n", saved) == [[[0, 0], [1, 2]], [], []]
     assert links_in('{"sure": [[0, 0]], "possible": [[1, 2]]}', saved) == [[[0, 0], [1, 2]]]
     assert links_in("[[[0, 0]],\n [],\n [[1, 1]]\n]\n", saved) == [[[0, 0]], [], [[1, 1]]]
@@ -270,7 +272,7 @@ def test_confidences(saved):
     [
         (
             "\nhello there",
-            r"line 2: 'hello there' is neither Pharaoh .* nor JSON .*; check that this is a file of links",
+            r"line 2: 'hello there' is neither Pharaoh .* JSON .* nor A3 .*; check that this is a file of links",
         ),
         ("0-0\n0-0 1+2", r"line 2: '1\+2' is not a link; write source-target such as 0-0, or 0p0"),
         ("0-0\n0-0 1-", r"line 2: '1-' is not a link"),
@@ -322,7 +324,7 @@ def test_links_inside_sentences(saved):
         ("0-0\n0-0\n\n", "has links of 3 sentence pairs and there are 2"),
         (
             "0-0\n0-0 1-1",
-            r"line 2: link 1-1 lies outside sentence pair 2, which has 1 source and 2 target words; .* 0, or read",
+            r"line 2: link 1-1 lies outside sentence pair 2, which has 1 source and 2 target words; .* give --first 1",
         ),
         ("2 1 1\n1 3 2\n", r"line 2: link 3-2 lies outside sentence pair 1, which has 3 source and 1 target words"),
         ("0-0\n1-0\n", r"line 2: .*source and target seem to be swapped"),
@@ -348,7 +350,7 @@ def test_reversed(saved):
 
 
 def test_chunks_do_not_show_in_naacl(saved, monkeypatch):
-    monkeypatch.setattr(link_formats, "_CHUNK", 32)
+    monkeypatch.setattr(table, "_CHUNK", 32)
     lines = [f"{number} 1 {number} S" for number in range(1, 60)]
     assert [len(one) for one in links_in("\n".join(lines), saved)] == [1] * 59
     for bad, message in (("3 x 1", "'3 x 1' is not a link"), ("0 1 1 S", "sentence 0"), ("4 1 1 S 0.5", "some links")):
@@ -362,7 +364,7 @@ def test_chunks_do_not_show(saved, monkeypatch):
     rng = np.random.default_rng(0)
     links = [as_links(rng.integers(0, 200, size=(rng.integers(0, 5), 2))) for _ in range(300)]
     path = saved(written(links, "pharaoh"))
-    monkeypatch.setattr(link_formats, "_CHUNK", 64)
+    monkeypatch.setattr(table, "_CHUNK", 64)
     for one, two in zip(read_links(path), links, strict=True):
         assert np.array_equal(one.links, two)
     lines = written(links, "pharaoh").decode().splitlines()
@@ -383,7 +385,7 @@ def test_both_ways_of_reading_naacl(folder, rows):
     for tail in ("", " 0.5"):
         lines = [f"{n:04d} {i}\t{j} {mark}{tail}" for n, i, j, mark in rows]
         path.write_text("\n\n".join(lines) + "\r\n", encoding="utf-8")
-        found = read_references(path, format="naacl", sentences=9)
+        found = read_references(path, format="naacl", sentences=9, first=1)
         for number, one in enumerate(found, start=1):
             mine = [(i - 1, j - 1, mark) for n, i, j, mark in rows if n == number and i and j]
             assert np.array_equal(one.possible, as_links([link[:2] for link in mine]))
@@ -392,14 +394,100 @@ def test_both_ways_of_reading_naacl(folder, rows):
 
 def test_what_may_count_from_one(saved):
     many = "1-2 2-1 3p3 4-4\n" * 5
-    assert open_links(saved(many)).perhaps_from_one
-    assert not open_links(saved(many), format="talp").perhaps_from_one
-    assert not open_links(saved(many[:-5])).perhaps_from_one
-    for zero in ("0-7", "7-0"):
-        assert not open_links(saved(many + zero)).perhaps_from_one
-    assert not open_links(saved("1 2 3 S\n" * 30)).perhaps_from_one
-    assert not open_links(saved("[[1, 1]]\n" * 30)).perhaps_from_one
-    assert not open_links(saved("")).perhaps_from_one
+    with pytest.warns(UserWarning, match=r"file has no position 0; if it counts from 1, give --first 1 .* first=1"):
+        read_links(saved(many))
+    for told in ({"format": "talp"}, {"format": "pharaoh"}, {"first": 0}, {"first": 1}):
+        read_links(saved(many), **told)
+    for other in (many[:-5], many + "0-7", many + "7-0", "1 2 3 S\n" * 30, "[[1, 1]]\n" * 30, ""):
+        read_links(saved(other))
+    (one, *_) = read_links(saved("1-1 2-3\n"), first=1)
+    assert one.links.tolist() == read_links(saved("[[1, 1], [2, 3]]"), first=1)[0].links.tolist() == [[0, 0], [1, 2]]
+
+
+def test_naacl_that_counts_from_zero(saved):
+    """Read from 1, the first links would be dropped and the others shifted."""
+    text = "1 0 0 S\n1 1 2 P\n2 1 0 S\n"
+    for read in (read_links, read_references):
+        with pytest.raises(FileError, match=r"line 1: word 0, but .* count from 1; .*--first 0; .*--first 1 .*first="):
+            read(saved(text))
+    assert links_in(text, saved, first=0) == [[[0, 0], [1, 2]], [[1, 0]]]
+    assert links_in(text, saved, first=1) == [[[0, 1]], []]
+    # Sentences count from 0, too, if there is a sentence 0.
+    assert links_in("0 0 0\n1 1 0\n", saved, first=0) == [[[0, 0]], [[1, 0]]]
+    with pytest.raises(FileError, match="line 1: sentence 0; number sentences from 1, or give --first 0"):
+        links_in("0 1 1\n1 1 1\n", saved)
+    for wrong in (2, -1, True, "0"):
+        with pytest.raises(ValueError, match="first must be 0 or 1"):
+            links_in(text, saved, first=wrong)
+
+
+def test_naacl_that_may_count_from_zero(saved):
+    """Without a link of a first word nothing is refused, but no link is of a last word either."""
+    bitext = Bitext([["a"] * 5] * 5, [["b"] * 6] * 5)
+    text = "".join(f"{n} {i} {i} S\n" for n in range(1, 6) for i in range(1, 5))
+    with pytest.warns(UserWarning, match=r"file has no link of the last word of a sentence; .* --first 0"):
+        read_references(saved(text), bitext=bitext)
+    read_references(saved(text), bitext=bitext, first=1)
+    read_references(saved(text + "1 5 5 S\n"), bitext=bitext)
+    read_references(saved(text))  # nothing is known of the sentences
+
+
+A3 = """# Sentence pair (2) source length 2 target length 3 alignment score : 0.1
+le chat noir
+NULL ({ 1 }) the ({ }) cat ({ 2 3 })
+# Sentence pair (1) source length 1 target length 1 alignment score : 1e-05
+oui
+NULL ({ }) yes ({ 1 })
+"""
+
+
+def test_a3(saved):
+    file = open_links(saved(A3))
+    assert file.format == "a3"
+    assert [one.links.tolist() for one in file.predictions()] == [[[0, 0]], [[1, 1], [1, 2]]]
+    bitext = Bitext([["yes"], ["the", "cat"]], [["oui"], ["le", "chat", "noir"]])
+    stream = io.StringIO()
+    write_links(stream, file.references(bitext=bitext), "a3", sentences=bitext)
+    assert stream.getvalue().splitlines() == [
+        "# Sentence pair (1) source length 1 target length 1 alignment score : 1",
+        "oui",
+        "NULL ({ }) yes ({ 1 })",
+        "# Sentence pair (2) source length 2 target length 3 alignment score : 1",
+        "le chat noir",
+        "NULL ({ 1 }) the ({ }) cat ({ 2 3 })",
+    ]
+    with pytest.raises(ValueError, match="a3 repeats the sentences; give them"):
+        format_links(as_links([(0, 0)]), format="a3")
+    with pytest.raises(ValueError, match="a3 counts words from 1; omit --first"):
+        open_links(saved(A3), first=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (A3.replace("(1) source", "(2) source"), "line 4: sentence pair 2: it is there twice"),
+        (A3.replace("(1) source", "(0) source"), "line 4: sentence pair 0: pairs count from 1"),
+        (A3.replace("2 3 })", "2 4 })"), "line 3: '4' is not a position in the sentence of 3 words before"),
+        (A3.replace("2 3 })", "2 0 })"), "line 3: '0' is not a position"),
+        (A3.replace("2 3 })", "2 3"), r"line 3: 'cat \(\{ 2 3' is not a word with its links"),
+        (A3.replace("NULL ({ 1 })", ""), r"line 3: 'the \(\{ \}\) cat .* is not a word with its links; write NULL"),
+        (A3 + "# Sentence pair (3)\nx\n", "line 8: sentence pair 3 ends here; give its three lines"),
+        (A3 + "x\ny\nz\n", "line 7: 'x' should be '# Sentence pair"),
+    ],
+)
+def test_refused_a3(saved, text, message):
+    with pytest.raises(FileError, match=message):
+        open_links(saved(text))
+
+
+def test_pairs_with_tabs(saved):
+    assert read_bitext(saved("a b\tc\n\td\ne ||| f\t\r\n\n")) == Bitext(
+        [["a", "b"], [], ["e", "|||", "f"], []], [["c"], ["d"], [], []]
+    )
+    assert read_bitext(saved("a\tb ||| c\n")) == Bitext([["a", "b"]], [["c"]])
+    for text, message in (("a\tb\nc\n", "line 2: no TAB"), ("a\tb\nc\td\te\n", "line 2: 2 TAB instead of one")):
+        with pytest.raises(FileError, match=message):
+            read_bitext(saved(text))
 
 
 def test_far_positions_sort(saved):
@@ -425,7 +513,7 @@ def test_writing():
     assert format_links(reference) == "0-0 1p2"
     assert format_links(reference, format="naacl") == "1 1 1 S\n1 2 3 P"
     none = as_links([])
-    assert [format_links(none, format=form) for form in FORMATS] == ["", "", "", "[]"]
+    assert [format_links(none, format=form) for form in FORMATS if form != "a3"] == ["", "", "", "[]"]
     assert written([none, links, none], "naacl") == b"2 1 1 S\n2 2 3 S\n"
     assert written([none, links, none], "pharaoh") == b"\n0-0 1-2\n\n"
 

@@ -58,7 +58,7 @@ def test_references():
 @pytest.mark.parametrize(
     "links",
     [[0, 1], [(0, 1, 2)], [(0.0, 1.0)], [("0", "1")], [(True, False)], [(0, 1), (2,)], np.zeros((2, 3)), 3,
-     [(0.5, 0)], [(0, 10**30)], [0, 0, 1, 1], np.zeros((2, 4)), "0-0", None],
+     [(0.5, 0)], [(0, 10**30)], [0, 0, 1, 1], np.zeros((2, 4)), "0:0", None],
 )  # fmt: skip
 def test_refused_links(links):
     with pytest.raises((TypeError, ValueError)):

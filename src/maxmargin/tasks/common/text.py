@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import io
-import os
 import sys
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from os import PathLike
 from typing import BinaryIO, cast
 
 from maxmargin._files import replacing
-from maxmargin._messages import FileContentError, quoted
+from maxmargin._messages import FileContentError
 from maxmargin._terminal import printable
+from maxmargin.tasks.common.compression import ALWAYS, decompressed, expands
+from maxmargin.tasks.common.compression import EXPANSION as EXPANSION
+from maxmargin.tasks.common.compression import most_expanded as most_expanded
 
 AnyPath = str | PathLike[str]
 
 STANDARD_INPUT = "-"
-
-
-EXPANSION = "MAXMARGIN_EXPANSION"
-"""The environment variable that says how many times its size a compressed file may expand to; 100 by default."""
-
-_EXPANSION = 100.0
-_ALWAYS = 1 << 22
-_PIECE = 1 << 20
 
 
 class FileError(FileContentError):
@@ -50,38 +42,10 @@ def problem(path: AnyPath, line: int | None, message: str, *, unit: str = "line"
     return FileError(f"{where}: {message}")
 
 
-def most_expanded(size: int, always: int = _ALWAYS) -> int:
-    """Return the bytes to which a compressed file of so many may expand; ``always`` are fine whatever its size.
-
-    Text shrinks to a third or a tenth, and rarely to a hundredth, but files that were made to fill the memory to a
-    thousandth.
-    """
-    given = os.environ.get(EXPANSION, "")
-    try:
-        times = float(given) if given else _EXPANSION
-        if not times >= 1.0:
-            raise ValueError
-    except ValueError:
-        raise ValueError(
-            f"{EXPANSION} must be a number >= 1, got {quoted(given)}; unset it for {_EXPANSION:g}"
-        ) from None
-    return max(always, int(min(times * size, float(1 << 62))))
-
-
-def refuse_expansion(path: AnyPath, size: int, wanted: float, always: int = _ALWAYS) -> None:
+def refuse_expansion(path: AnyPath, size: int, wanted: float, always: int = ALWAYS) -> None:
     """Raise FileError if a compressed file of ``size`` bytes would expand to more than it may."""
     if wanted > most_expanded(size, always):
-        raise _expands(path, size)
-
-
-def _expands(path: AnyPath, size: int) -> FileError:
-    times = f"{most_expanded(size, 0) / max(size, 1):g}"
-    return problem(
-        path,
-        None,
-        f"its {size} bytes expand to more than {times} times as many, as if made to fill the memory; if you trust it, "
-        f"decompress it first, or set the environment variable {EXPANSION} to a number above {times}",
-    )
+        raise problem(path, None, expands(size))
 
 
 def paths_of(given: AnyPath | Sequence[AnyPath]) -> list[AnyPath]:
@@ -96,33 +60,29 @@ def once(paths: Sequence[AnyPath | None]) -> None:
 
 
 def read_bytes(path: AnyPath) -> bytes:
-    """Read a file or, for ``-``, standard input; gzip is recognized by content and decompressed."""
-    try:
-        if str(path) == STANDARD_INPUT:
-            data = sys.stdin.buffer.read()
-        else:
-            with open(path, "rb") as file:
-                data = file.read()
-    except OSError as error:
-        raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None
-    except ValueError:  # a name that no file can have
-        raise problem(path, None, "no file can have this name; check it") from None
-    return _decompressed(path, data) if data[:2] == b"\x1f\x8b" else data
+    """Read a file or, for ``-``, standard input; compressed ones are recognized by content and decompressed."""
+    with open_bytes(path) as stream:
+        return stream.read()
 
 
-def _decompressed(path: AnyPath, data: bytes) -> bytes:
-    """Return the content of a gzip file, piece by piece so that it is never larger than it may be."""
-    most, pieces, size = most_expanded(len(data)), [], 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while piece := file.read(_PIECE):
-                size += len(piece)
-                if size > most:
-                    raise _expands(path, len(data))
-                pieces.append(piece)
-    except (OSError, EOFError, zlib.error) as error:
-        raise problem(path, None, f"damaged gzip file ({error}); copy or compress it again") from None
-    return b"".join(pieces)
+@contextmanager
+def open_bytes(path: AnyPath) -> Iterator[BinaryIO]:
+    """Open a file or, for ``-``, standard input as a stream of bytes, decompressed if it is compressed."""
+
+    def error(message: str) -> FileError:
+        return problem(path, None, message)
+
+    if str(path) == STANDARD_INPUT:
+        yield decompressed(sys.stdin.buffer, error)
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(path, "rb"))
+        except OSError as failed:
+            raise error(f"{failed.strerror or failed}; check the name of the file") from None
+        except ValueError:  # a name that no file can have
+            raise error("no file can have this name; check it") from None
+        yield decompressed(file, error)
 
 
 def read_text(path: AnyPath, encoding: str | None = None) -> bytes:

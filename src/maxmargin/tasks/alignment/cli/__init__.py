@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from maxmargin.tasks.alignment.cli import bootstrap, evaluate, inspect, predict, show, symmetrize, train
+from maxmargin.tasks.alignment.cli import bootstrap, convert, evaluate, inspect, predict, show, symmetrize, train
 
 app = typer.Typer(help="Word alignment: train, predict, evaluate, inspect, look at links.", no_args_is_help=True)
 app.command()(train.train)
@@ -14,3 +14,4 @@ app.command()(evaluate.evaluate)
 app.command()(inspect.inspect)
 app.command()(show.show)
 app.command()(symmetrize.symmetrize)
+app.command()(convert.convert)

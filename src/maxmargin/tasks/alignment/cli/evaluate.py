@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import console
-from maxmargin.tasks.alignment.cli.options import RECOGNIZED, GoldFormat, OptionalSource, Target, optional_bitext
+from maxmargin.tasks.alignment.cli.options import (
+    RECOGNIZED,
+    First,
+    GoldFirst,
+    GoldFormat,
+    OptionalSource,
+    Target,
+    optional_bitext,
+)
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.metrics import tables
 from maxmargin.tasks.alignment.metrics.files import evaluate_files
@@ -29,6 +37,8 @@ def evaluate(
         Format | None, typer.Option("--format", help="Format of the links to evaluate.", show_default=RECOGNIZED)
     ] = None,
     gold_form: GoldFormat = None,
+    first: First = None,
+    gold_first: GoldFirst = None,
     level: Level = 0.95,
     seed: ResamplingSeed = 0,
 ) -> None:
@@ -37,7 +47,9 @@ def evaluate(
     with errors_as_lines():
         once([gold, source, target, *paths])
         bitext = optional_bitext(source, target)
-        scores = evaluate_files(gold, paths, bitext=bitext, format=form, gold_format=gold_form)
+        scores = evaluate_files(
+            gold, paths, bitext=bitext, format=form, gold_format=gold_form, first=first, gold_first=gold_first
+        )
     names = [name_of(path) for path in paths]
     found = tables.summary(names, scores, level=level, seed=seed)
     if as_json:

@@ -14,7 +14,7 @@ from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.files import Bitext, read_bitext, write_links
 from maxmargin.tasks.alignment.io.link_formats import Format
-from maxmargin.tasks.alignment.io.links import Prediction
+from maxmargin.tasks.alignment.io.links import Prediction, Reference
 from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
@@ -25,15 +25,25 @@ from maxmargin.tasks.common.text import FileError
 RECOGNIZED = "recognized, except talp"
 """The default of the format of a file, in the help."""
 
-Source = Annotated[str, typer.Option("--source", help="Source sentences, or lines 'source ||| target'.")]
+Source = Annotated[str, typer.Option("--source", help="Source sentences, or lines 'source ||| target' (or TAB).")]
 OptionalSource = Annotated[
     str | None,
-    typer.Option("--source", help="Source sentences, one per line, or lines 'source ||| target' without --target."),
+    typer.Option("--source", help="Source sentences, one per line, or 'source ||| target' (or TAB) without --target."),
 ]
 Target = Annotated[str | None, typer.Option("--target", help="Target sentences, one per line.")]
 BitextTarget = Annotated[str | None, typer.Option("--bitext-target", help="Target sentences of the bitext.")]
 GoldFormat = Annotated[
     Format | None, typer.Option("--gold-format", help="Format of the gold links.", show_default=RECOGNIZED)
+]
+First = Annotated[
+    int | None,
+    typer.Option("--first", min=0, max=1, help="Number of the first word in links.", show_default="of the format"),
+]
+GoldFirst = Annotated[
+    int | None,
+    typer.Option(
+        "--gold-first", min=0, max=1, help="Number of the first word in gold links.", show_default="of the format"
+    ),
 ]
 Extra = Annotated[
     list[str] | None,
@@ -100,9 +110,13 @@ def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_jso
     report(metadata, as_json=as_json)
 
 
-def write(links: Iterable[IntArray | Prediction], form: Format) -> None:
+def write(
+    links: Iterable[IntArray | Prediction | Reference],
+    form: Format,
+    sentences: Iterable[tuple[Sequence[str], Sequence[str]]] | None = None,
+) -> None:
     """Write links to standard output and flush it, so that a closed pipe raises here, not at the end of the process."""
-    write_links(sys.stdout, links, form.value)
+    write_links(sys.stdout, links, form.value, sentences=sentences)
     sys.stdout.flush()
 
 
@@ -117,12 +131,13 @@ def align(
     adapt: bool,
 ) -> None:
     """Align sentence pairs and write the links."""
+    words = [(pair.source, pair.target) for pair in pairs] if form is Format.a3 else None
     if method is not None:
         if confidence or threshold is not None:
             raise ValueError(f"--method {method.value} has no confidences; omit --confidence and --threshold")
-        write(model.align_hmm(pairs, method=method.value, adapt=adapt), form)
+        write(model.align_hmm(pairs, method=method.value, adapt=adapt), form, words)
     elif confidence or threshold is not None:
         found = model.align(pairs, threshold=threshold, adapt=adapt)
-        write(found if confidence else [one.links for one in found], form)
+        write(found if confidence else [one.links for one in found], form, words)
     else:
-        write(model.predict(pairs, adapt=adapt), form)
+        write(model.predict(pairs, adapt=adapt), form, words)

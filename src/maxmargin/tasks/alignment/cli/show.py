@@ -9,7 +9,7 @@ import typer
 
 from maxmargin._files import replacing
 from maxmargin._terminal import fail, printable
-from maxmargin.tasks.alignment.cli.options import RECOGNIZED, GoldFormat, Source, Target
+from maxmargin.tasks.alignment.cli.options import RECOGNIZED, First, GoldFirst, GoldFormat, Source, Target
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.text import count_of, name_of
@@ -33,6 +33,8 @@ def show(
         Format | None, typer.Option("--format", help="Format of the links.", show_default=RECOGNIZED)
     ] = None,
     gold_form: GoldFormat = None,
+    first: First = None,
+    gold_first: GoldFirst = None,
 ) -> None:
     """Show links: a grid for each sentence pair on the terminal, or one page that opens in any browser."""
     from maxmargin.tasks.alignment.show import explain, grid, page, read_shown  # rich takes a while
@@ -41,7 +43,9 @@ def show(
         writable(Path(html), keep=[source, target, links, gold], option="--html")
     with errors_as_lines():
         once([source, target, links, gold])
-        pairs = read_shown(source, target, links, gold, format=form, gold_format=gold_form)
+        pairs = read_shown(
+            source, target, links, gold, format=form, gold_format=gold_form, first=first, gold_first=gold_first
+        )
     if worst and gold is None:
         fail("--worst needs --gold; give the links of annotators")
     if sentence:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from maxmargin.tasks.alignment.cli.options import RECOGNIZED, OptionalSource, Target, optional_bitext, write
+from maxmargin.tasks.alignment.cli.options import RECOGNIZED, First, OptionalSource, Target, optional_bitext, write
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.metrics.files import symmetrize_files
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
@@ -25,12 +25,15 @@ def symmetrize(
     form: Annotated[
         Format | None, typer.Option("--format", help="Format of both files.", show_default=RECOGNIZED)
     ] = None,
+    first: First = None,
     out: Annotated[Format, typer.Option("--to", help="Format to write.")] = Format.pharaoh,
 ) -> None:
     """Combine the links of two directions: one line per sentence pair (NAACL: per link) on standard output."""
     with errors_as_lines():
         once([forward, backward, source, target])
         bitext = optional_bitext(source, target)
-        links = symmetrize_files(forward, backward, method.value, reverse=reverse, bitext=bitext, format=form)
+        links = symmetrize_files(
+            forward, backward, method.value, reverse=reverse, bitext=bitext, format=form, first=first
+        )
     with errors_as_lines(PART_WRITTEN):
-        write(links, out)
+        write(links, out, bitext)

@@ -54,6 +54,17 @@ def train(
     ] = None,
     reuse: Reuse = None,
     gold_form: GoldFormat = None,
+    first: Annotated[
+        int | None,
+        typer.Option(
+            "--first",
+            "--gold-first",
+            min=0,
+            max=1,
+            help="Number of the first word in gold links.",
+            show_default="of the format",
+        ),
+    ] = None,
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -69,7 +80,7 @@ def train(
         extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")
         bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
         once([*bitexts, gold, dev_gold, *extras.values(), *dev_extras.values()])
-        pairs, references = read_annotated(source, target, gold, extra=extras, format=gold_form)
+        pairs, references = read_annotated(source, target, gold, extra=extras, format=gold_form, first=first)
         bitext = optional_bitext(bitext_source, bitext_target, "--bitext-")
         if dev_source is None and dev_target is not None:
             raise ValueError("--dev-target needs --dev-source; give both, or neither")
@@ -81,7 +92,7 @@ def train(
             raise ValueError("--reuse takes existing translation models, --bitext-source learns new ones; give one")
         dev = None
         if dev_source is not None and dev_gold is not None:
-            dev = read_annotated(dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form)
+            dev = read_annotated(dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form, first=first)
     with errors_as_lines():
         settings: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
         how = AlignerSettings(

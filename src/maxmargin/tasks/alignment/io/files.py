@@ -1,6 +1,6 @@
 """Files of sentences and of links.
 
-Every path may be ``-`` for standard input, and every file may be compressed with gzip. Errors are
+Every path may be ``-`` for standard input, and every file may be compressed. Errors are
 :class:`FileError`: ``FILE, line N: what is wrong; what to do``. :mod:`~maxmargin.tasks.alignment.io.link_formats`
 describes the formats of links.
 """
@@ -8,16 +8,21 @@ describes the formats of links.
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TextIO
 
 import numpy as np
 
+from maxmargin._callers import callers_level
+from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.io.link_formats import FORMATS, Table, parse, recognize
+from maxmargin.tasks.alignment.io.formats.a3 import format_pair
+from maxmargin.tasks.alignment.io.link_formats import FIRST, FORMATS, Table, parse, recognize
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, unpack
 from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, name_of, problem, read_text, words_of
 from maxmargin.tasks.common.text import FileError as FileError
@@ -47,6 +52,8 @@ def read_sentences(path: AnyPath) -> list[list[str]]:
 
 def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
     """Read sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``.
+
+    In a file of both languages a TAB may stand between them instead of ``|||``.
 
     An empty line is a sentence without words; in a file of both languages, a pair of them.
     """
@@ -78,22 +85,32 @@ def _source_alone(path: AnyPath) -> list[list[str]]:
 
 
 def _joined(path: AnyPath) -> Bitext:
+    """Read lines ``source ||| target``, or with a TAB between them if the first line with words has one and no |||."""
+    lines = lines_of(read_text(path))
+    first = next((line for line in lines if line.strip()), b"")
+    tabbed = b"\t" in first.strip(b" \r") and b"|||" not in first.split()
     pair = Bitext([], [])
-    for number, line in enumerate(lines_of(read_text(path)), start=1):
-        # An empty line is a pair of sentences without words.
-        words = words_of(line) or ["|||"]
-        if (found := words.count("|||")) != 1:
+    for number, line in enumerate(lines, start=1):
+        parts = line.split(b"\t") if tabbed else _BETWEEN.split(b" " + line + b" ")
+        if not line.strip():  # a pair of sentences without words
+            parts = [b"", b""]
+        if len(parts) != 2:
+            between, n = "TAB" if tabbed else "' ||| '", len(parts) - 1
             raise problem(
                 path,
                 number,
-                f"{found or 'no'} ' ||| ' instead of one between source and target; write "
-                "'source ||| target', or give the target as a second file",
+                f"{n or 'no'} {between} instead of one between source and target; write 'source ||| target', or one "
+                "TAB between them in all lines, or give the target as a second file",
             )
-        at = words.index("|||")
-        pair.source.append(words[:at])
-        pair.target.append(words[at + 1 :])
+        pair.source.append(words_of(parts[0]))
+        pair.target.append(words_of(parts[1]))
     return pair
 
+
+_BETWEEN = re.compile(rb"(?<=[ \t\r\v\f])\|\|\|(?=[ \t\r\v\f])")
+
+_TELLING = 20
+"""Number of links that are enough to tell from where positions count."""
 
 _SENTENCES, _SENTENCES_PER_LINK = 100_000, 100
 """A file that does not say how many sentences it has may name so many, and so many more for each link."""
@@ -107,27 +124,23 @@ class LinkFile:
         path: the file.
         format: the format they were read in.
         table: the links in the order of the file.
+        first: the number of the first word, 0 or 1, if that was told.
     """
 
     path: AnyPath
     format: str
     table: Table
+    first: int | None = None
 
     @property
     def sentences(self) -> int:
-        """Number of sentence pairs; for NAACL files, which do not say it, the largest number that occurs."""
+        """Number of sentence pairs; for NAACL and A3 files, which do not say it, the largest number that occurs."""
         return self.table.count
 
     @property
     def counted(self) -> bool:
-        """Whether the file says its number of pairs: all formats but NAACL do."""
-        return self.format != "naacl"
-
-    @property
-    def perhaps_from_one(self) -> bool:
-        """Whether this may be a TALP file read as Pharaoh: many links, but none of a first word on either side."""
-        links = self.table.links
-        return self.format == "pharaoh" and len(links) >= 20 and bool((links > 0).all())
+        """Whether the file says its number of pairs: all formats but NAACL and A3 do."""
+        return self.format not in ("naacl", "a3")
 
     @property
     def numbered(self) -> tuple[int, int]:
@@ -166,8 +179,10 @@ class LinkFile:
         if bitext is None and sentences is None:
             self.check_numbers()
         self._check_count(count)
-        if bitext is not None:
-            self._check_positions(bitext)
+        lengths = None if bitext is None else _lengths(bitext)
+        if lengths is not None:
+            self._check_positions(lengths)
+        self._warn_of_first(lengths)
         table = _distinct(self.table)
         return table, _offsets(table.sentence, count)
 
@@ -209,32 +224,53 @@ class LinkFile:
             "sentences from 1, and give the sentences that the links belong to",
         )
 
-    def _check_positions(self, bitext: Bitext) -> None:
+    def _warn_of_first(self, lengths: IntArray | None) -> None:
+        """Warn if positions may count from the other of 0 and 1: many links, but none of a first or of a last word."""
+        links = self.table.links
+        if self.first is not None or len(links) < _TELLING:
+            return
+        if self.format == "pharaoh" and bool((links > 0).all()):
+            seen, other = "no position 0", 1
+        elif self.format == "naacl" and lengths is not None and not (links == lengths[self.table.sentence] - 1).any():
+            seen, other = "no link of the last word of a sentence", 0
+        else:
+            return
+        warnings.warn(
+            f"{name_of(self.path)} has {seen}; if it counts from {other}, give --first {other} (of gold beside other "
+            f"links --gold-first {other}, in Python first={other})",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
+
+    def _check_positions(self, lengths: IntArray) -> None:
         table = self.table
-        lengths = np.array(
-            [[len(words) for words in side] for side in (bitext.source, bitext.target)], dtype=np.int64
-        ).T.reshape(-1, 2)
         outside = np.flatnonzero((table.links >= lengths[table.sentence]).any(axis=1))
         if not len(outside):
             return
         at = int(outside[0])
         sentence = int(table.sentence[at])
         source, target = lengths[sentence].tolist()
-        base = 0 if self.format in ("pharaoh", "json") else 1
-        shown = "-".join(str(word + base) for word in table.links[at].tolist())
+        base = FIRST[self.format] if self.first is None else self.first
+        link = "-".join(str(word + base) for word in table.links[at].tolist())
         swapped = bool((table.links[:, ::-1] < lengths[table.sentence]).all())
         remedy = (
             "source and target seem to be swapped"
             if swapped
             else "check that links and sentences belong together and that positions count from "
-            + ("0, or read the file as talp" if self.format == "pharaoh" else str(base))
+            + ("0, or give --first 1" if base == 0 else "1")
         )
         raise problem(
             self.path,
             int(table.line[at]) or None,
-            f"link {shown} lies outside sentence pair {sentence + 1}, which has {source} source and {target} target "
+            f"link {link} lies outside sentence pair {sentence + 1}, which has {source} source and {target} target "
             f"words; {remedy}",
         )
+
+
+def _lengths(bitext: Bitext) -> IntArray:
+    """Numbers of source and target words, shape ``(n, 2)``."""
+    sides = [[len(words) for words in side] for side in (bitext.source, bitext.target)]
+    return np.array(sides, dtype=np.int64).T.reshape(-1, 2)
 
 
 def _offsets(sentence: IntArray, count: int) -> IntArray:
@@ -264,32 +300,47 @@ def _check_format(format: str) -> None:
         raise ValueError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
 
 
-def open_links(path: AnyPath, *, format: str | None = None) -> LinkFile:
+def open_links(path: AnyPath, *, format: str | None = None, first: int | None = None) -> LinkFile:
     """Read a file of links.
 
     Args:
         path: the file.
         format: one of :data:`FORMATS`; None recognizes it, except TALP, which looks like Pharaoh but counts from 1.
+        first: the number of the first word, 0 or 1; None for that of the format, which in NAACL files is 1, and a word
+            0 is then refused. Given as 1, word 0 is the empty word, whose links are dropped.
     """
     if format is not None:
         _check_format(format)
+    if first is not None and (isinstance(first, bool) or first not in (0, 1)):
+        raise ValueError(f"first must be 0 or 1, the number of the first word, got {shown(first)}")
     data = read_text(path)
     form = recognize(path, data) if format is None else format
-    return LinkFile(path, form, parse(path, data, form))
+    told = 0 if first is None and format == "pharaoh" else first
+    return LinkFile(path, form, parse(path, data, form, first), told)
 
 
 def read_references(
-    path: AnyPath, *, bitext: Bitext | None = None, sentences: int | None = None, format: str | None = None
+    path: AnyPath,
+    *,
+    bitext: Bitext | None = None,
+    sentences: int | None = None,
+    format: str | None = None,
+    first: int | None = None,
 ) -> list[Reference]:
     """Read the sure and possible links of each pair; see :func:`open_links` and :meth:`LinkFile.references`."""
-    return open_links(path, format=format).references(bitext=bitext, sentences=sentences)
+    return open_links(path, format=format, first=first).references(bitext=bitext, sentences=sentences)
 
 
 def read_links(
-    path: AnyPath, *, bitext: Bitext | None = None, sentences: int | None = None, format: str | None = None
+    path: AnyPath,
+    *,
+    bitext: Bitext | None = None,
+    sentences: int | None = None,
+    format: str | None = None,
+    first: int | None = None,
 ) -> list[Prediction]:
     """Read the links of each pair and their confidences; see :func:`open_links` and :meth:`LinkFile.predictions`."""
-    return open_links(path, format=format).predictions(bitext=bitext, sentences=sentences)
+    return open_links(path, format=format, first=first).predictions(bitext=bitext, sentences=sentences)
 
 
 def format_links(
@@ -299,17 +350,20 @@ def format_links(
     confidence: FloatArray | None = None,
     sentence: int = 1,
     digits: int = 4,
+    words: tuple[Sequence[str], Sequence[str]] | None = None,
 ) -> str:
     """Format the links of one pair, without an end of line.
 
-    One line in all formats but NAACL, which has a line per link and none for a pair without links.
+    One line in all formats but NAACL, which has a line per link and none for a pair without links, and A3, which has
+    three.
 
     Args:
         links: shape ``(k, 2)``, or a prediction with its confidences, or a reference, whose possible links are marked.
         format: one of :data:`FORMATS`.
         confidence: shape ``(k,)``, written with the links.
-        sentence: number of the pair from 1, for NAACL.
+        sentence: number of the pair from 1, for NAACL and A3.
         digits: decimal places of confidences.
+        words: the source and the target sentence, for A3, which has neither confidences nor marks of possible links.
     """
     _check_format(format)
     possible = None
@@ -325,20 +379,25 @@ def format_links(
         links = links.links
     if confidence is not None and (len(confidence) != len(links) or not np.isfinite(confidence).all()):
         raise ValueError(f"sentence {sentence}: confidence must have a finite number for each of {len(links)} links")
-    words, also = links.tolist(), [] if possible is None else possible.tolist()
+    if format == "a3":
+        if words is None:
+            raise ValueError("the format a3 repeats the sentences; give them (--source and --target)")
+        every = links if possible is None else np.concatenate([links, possible])
+        return format_pair(every[np.lexsort(every.T[::-1])], *words, sentence)
+    linked, also = links.tolist(), [] if possible is None else possible.tolist()
     numbers = None if confidence is None else [f"{value:.{digits}f}" for value in confidence.tolist()]
     if format == "json":
         if possible is not None:
-            return json.dumps({"sure": words, "possible": also})
+            return json.dumps({"sure": linked, "possible": also})
         if numbers is None:
-            return json.dumps(words)
-        return f'{{"links": {json.dumps(words)}, "confidence": [{", ".join(numbers)}]}}'
-    tails = [""] * len(words) if numbers is None else [(" " if format == "naacl" else ":") + one for one in numbers]
+            return json.dumps(linked)
+        return f'{{"links": {json.dumps(linked)}, "confidence": [{", ".join(numbers)}]}}'
+    tails = [""] * len(linked) if numbers is None else [(" " if format == "naacl" else ":") + one for one in numbers]
     if format == "naacl":
-        rows = [f"{sentence} {i + 1} {j + 1} S{tail}" for (i, j), tail in zip(words, tails, strict=True)]
+        rows = [f"{sentence} {i + 1} {j + 1} S{tail}" for (i, j), tail in zip(linked, tails, strict=True)]
         return "\n".join(rows + [f"{sentence} {i + 1} {j + 1} P" for i, j in also])
     base = 1 if format == "talp" else 0
-    rows = [f"{i + base}-{j + base}{tail}" for (i, j), tail in zip(words, tails, strict=True)]
+    rows = [f"{i + base}-{j + base}{tail}" for (i, j), tail in zip(linked, tails, strict=True)]
     return " ".join(rows + [f"{i + base}p{j + base}" for i, j in also])
 
 
@@ -349,17 +408,20 @@ def write_links(
     *,
     first: int = 1,
     digits: int = 4,
+    sentences: Iterable[tuple[Sequence[str], Sequence[str]]] | None = None,
 ) -> None:
-    """Write the links of all pairs: exactly one line per pair, or for NAACL one line per link.
+    """Write the links of all pairs: exactly one line per pair, or for NAACL one line per link, for A3 three per pair.
 
     Args:
         stream: a text stream, such as ``sys.stdout``.
         predictions: links, predictions or references, one per pair.
         format: one of :data:`FORMATS`.
-        first: number of the first pair, for NAACL.
+        first: number of the first pair, for NAACL and A3.
         digits: decimal places of confidences.
+        sentences: the pairs ``(source, target)``, for A3.
     """
-    for number, one in enumerate(predictions, start=first):
-        text = format_links(one, format=format, sentence=number, digits=digits)
+    every = repeat(None) if sentences is None else sentences
+    for number, (one, words) in enumerate(zip(predictions, every, strict=False), start=first):
+        text = format_links(one, format=format, sentence=number, digits=digits, words=words)
         if text or format != "naacl":
             stream.write(text + "\n")

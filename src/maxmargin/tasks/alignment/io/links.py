@@ -17,15 +17,21 @@ import numpy.typing as npt
 from maxmargin import _checks, _memory
 from maxmargin.structures._arrays import array_of, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.io.formats.pharaoh import parse_text
 
 
-def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
+def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike | str) -> IntArray:
     """Sorted, distinct links from pairs in any order; ValueError unless they are pairs of integers >= 0."""
     return np.unique(as_positions(pairs), axis=0)
 
 
-def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike) -> IntArray:
-    """Links in the order given, with repetitions; ValueError unless they are pairs of integers >= 0."""
+def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike | str) -> IntArray:
+    """Links in the order given, with repetitions; ValueError unless they are pairs of integers >= 0.
+
+    A string has them as ``0-0 1p2``.
+    """
+    if isinstance(pairs, str):
+        return parse_text(pairs).links
     wanted = "pairs (source position, target position) of integers"
     given: Any = list(pairs) if isinstance(pairs, (set, frozenset, dict)) else pairs
     if not isinstance(given, (np.ndarray, list)):
@@ -54,8 +60,16 @@ class Reference:
     possible: IntArray
 
     @classmethod
-    def of(cls, sure: Iterable[tuple[int, int]] | npt.ArrayLike, possible: Iterable[tuple[int, int]] = ()) -> Self:
-        """Build from pairs in any order; sure links need not be repeated among the possible ones."""
+    def of(
+        cls, sure: Iterable[tuple[int, int]] | npt.ArrayLike | str, possible: Iterable[tuple[int, int]] = ()
+    ) -> Self:
+        """Build from pairs in any order; sure links need not be repeated among the possible ones.
+
+        Links that are a string, ``0-0 1p2``, have both: those with ``p`` are possible.
+        """
+        if isinstance(sure, str):
+            table = parse_text(sure)
+            return cls.of(table.links[table.sure], [*as_links(possible).tolist(), *table.links.tolist()])
         certain = as_links(sure)
         return cls(certain, as_links(np.concatenate([certain, as_links(possible)])))
 

@@ -99,13 +99,15 @@ def read_annotated(
     *,
     extra: Mapping[str, AnyPath] | None = None,
     format: str | None = None,
+    first: int | None = None,
 ) -> tuple[list[SentencePair], list[Reference]]:
     """Read annotated sentence pairs: those of :func:`read_pairs`, and their references in ``gold``.
 
-    ``format`` is the format of ``gold``; None recognizes it.
+    ``format`` is the format of ``gold``, None recognizes it; ``first`` the number of the first word there, 0 or 1, None
+    for that of the format.
     """
     bitext = read_bitext(source, target)
-    references = open_links(gold, format=format).references(bitext=bitext)
+    references = open_links(gold, format=format, first=first).references(bitext=bitext)
     return _with_extra(bitext, extra), references
 
 
@@ -151,9 +153,11 @@ def as_references(y: Sequence[Any], n: int, called: str = "sentence pair") -> li
         try:
             links = one.links if isinstance(one, Prediction) else one
             found.append(one if isinstance(one, Reference) else Reference.of(links))
-        except ValueError:
+        except ValueError as error:
+            why = f": {error}" if isinstance(one, str) else ""
             raise ValueError(
-                f"{called} {number + 1}: a reference must be a Reference or (source, target) positions from 0"
+                f"{called} {number + 1}: a reference must be a Reference, (source, target) positions from 0, or a "
+                f"string such as '0-0 1p2'{why}"
             ) from None
     return found
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
-from maxmargin._callers import callers_level
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.files import Bitext, LinkFile, open_links
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
@@ -20,6 +18,8 @@ def evaluate_files(
     bitext: Bitext | None = None,
     format: str | None = None,
     gold_format: str | None = None,
+    first: int | None = None,
+    gold_first: int | None = None,
 ) -> list[Scores]:
     """The scores of files of predicted links.
 
@@ -29,9 +29,11 @@ def evaluate_files(
         bitext: the sentences; links must lie inside them.
         format: the format of the predicted links; None recognizes it.
         gold_format: the format of the gold; None recognizes it.
+        first: the number of the first word in the predicted links, 0 or 1; None for that of the format.
+        gold_first: the same of the gold.
     """
-    reference = open_links(gold, format=gold_format)
-    systems = [open_links(path, format=format) for path in predicted]
+    reference = open_links(gold, format=gold_format, first=gold_first)
+    systems = [open_links(path, format=format, first=first) for path in predicted]
     count = _count([reference, *systems], bitext)
     if bitext is None:
         _check_lines(reference, systems, count)
@@ -39,16 +41,6 @@ def evaluate_files(
     links = [system.predictions(bitext=bitext, sentences=count) for system in systems]
     if not count:
         raise FileError(f"{name_of(gold)}: no sentence pairs, so there is nothing to evaluate; give files with some")
-    for file, option, given in [
-        (reference, "--gold-format", gold_format),
-        *((system, "--format", format) for system in systems),
-    ]:
-        if given is None and file.perhaps_from_one:
-            warnings.warn(
-                f"{name_of(file.path)} has no position 0; if it counts from 1, give {option} talp",
-                UserWarning,
-                stacklevel=callers_level(),
-            )
     return [evaluate(references, one) for one in links]
 
 
@@ -60,6 +52,7 @@ def symmetrize_files(
     reverse: bool = False,
     bitext: Bitext | None = None,
     format: str | None = None,
+    first: int | None = None,
 ) -> list[IntArray]:
     """The symmetrized links of two files; see :mod:`~maxmargin.tasks.alignment.metrics.symmetrization`.
 
@@ -70,8 +63,9 @@ def symmetrize_files(
         reverse: whether the links of ``backward`` are (target, source).
         bitext: the sentences; links must lie inside them.
         format: the format of both files; None recognizes it.
+        first: the number of the first word in both, 0 or 1; None for that of the format.
     """
-    files = [open_links(path, format=format) for path in (forward, backward)]
+    files = [open_links(path, format=format, first=first) for path in (forward, backward)]
     if reverse:
         files[1] = files[1].reversed()
     count = _count(files, bitext)

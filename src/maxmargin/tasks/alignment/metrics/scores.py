@@ -15,7 +15,7 @@ Intervals and comparisons are of the AER, which depends on a sentence only by th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, pack, sentence_of
+from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links, link_keys, pack, sentence_of
 from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Comparison, Interval
 
@@ -101,15 +101,17 @@ class Scores:
         return rates | {name: getattr(self, name) for name in ("sentences", "exact", *_COUNTS)}
 
 
-def evaluate(references: Sequence[Reference], predictions: Sequence[IntArray | Prediction]) -> Scores:
+def evaluate(references: Sequence[Reference | str], predictions: Sequence[IntArray | Prediction | str]) -> Scores:
     """The scores of predicted links.
 
     Args:
-        references: sure and possible links of each sentence pair.
-        predictions: links of each pair, shape ``(k, 2)``; confidences are ignored.
+        references: sure and possible links of each sentence pair, or strings such as ``0-0 1p2``.
+        predictions: links of each pair, shape ``(k, 2)``, or strings; confidences are ignored.
     """
     references = _checks.listed("references", references, "a list of Reference, one per sentence pair")
     predictions = _checks.listed("predictions", predictions, "a list of links, one array per sentence pair")
+    references = _parsed(references, Reference.of)
+    predictions = _parsed(predictions, as_links)
     for number, reference in enumerate(references):
         _checks.instance(f"sentence {number + 1}: the reference", reference, Reference, "a Reference")
     if len(references) != len(predictions):
@@ -143,6 +145,17 @@ def evaluate(references: Sequence[Reference], predictions: Sequence[IntArray | P
         axis=1,
     ).astype(np.int64)
     return Scores.of(counts)
+
+
+def _parsed(given: Sequence[Any], parse: Callable[[str], Any]) -> list[Any]:
+    """The links of each sentence pair, those of strings parsed."""
+    found = []
+    for number, one in enumerate(given):
+        try:
+            found.append(parse(one) if isinstance(one, str) else one)
+        except ValueError as error:
+            raise ValueError(f"sentence {number + 1}: {error}") from None
+    return found
 
 
 def _distinct(keys: IntArray, sentence: IntArray) -> tuple[IntArray, IntArray]:

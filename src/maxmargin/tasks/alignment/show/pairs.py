@@ -143,6 +143,8 @@ def read_shown(
     *,
     format: str | None = None,
     gold_format: str | None = None,
+    first: int | None = None,
+    gold_first: int | None = None,
 ) -> list[ShownPair]:
     """Read sentence pairs with links and, if given, references.
 
@@ -153,10 +155,14 @@ def read_shown(
         gold: the links to compare them with.
         format: the format of ``links``; None recognizes it.
         gold_format: the format of ``gold``; None recognizes it.
+        first: the number of the first word in ``links``, 0 or 1; None for that of the format.
+        gold_first: the same of ``gold``.
     """
     bitext = read_bitext(source, target)
-    predictions = open_links(links, format=format).predictions(bitext=bitext)
-    references = None if gold is None else open_links(gold, format=gold_format).references(bitext=bitext)
+    predictions = open_links(links, format=format, first=first).predictions(bitext=bitext)
+    references = (
+        None if gold is None else open_links(gold, format=gold_format, first=gold_first).references(bitext=bitext)
+    )
     try:
         return shown_pairs(bitext, predictions, references)
     except ValueError as error:

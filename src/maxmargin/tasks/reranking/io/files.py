@@ -1,6 +1,6 @@
 """Files of n-best lists: recognize the format, read lists with their features, references and sources.
 
-Every path may be ``-`` for standard input, and every file may be compressed with gzip. Errors are
+Every path may be ``-`` for standard input, and every file may be compressed. Errors are
 :class:`FileError`: ``FILE, line N: what is wrong; what to do``.
 """
 

@@ -35,7 +35,7 @@ def read_scan(path: AnyPath, label_column: str | int | None = None) -> Scan:
     """Read a scan.
 
     Args:
-        path: a text file (a point per line), PLY, LAS, LAZ or npz file; text and PLY may be compressed with gzip.
+        path: a text file (a point per line), PLY, LAS, LAZ or npz file; text and PLY may be compressed.
         label_column: the column, property or dimension of the labels, by name or by number from 1. None takes one named
             label, labels, classification, class, class_id or label_id; without one the scan has no labels.
     """

@@ -1,6 +1,6 @@
 """Files of labeled tokens: reading them, and writing them back with predicted labels.
 
-Every path may be ``-`` for standard input or output, and every file may be compressed with gzip. Files that cannot be
+Every path may be ``-`` for standard input or output, and every file may be compressed. Files that cannot be
 read raise :class:`FileError`: ``FILE, line N: what is wrong; what to do``. The formats are described in
 :mod:`~maxmargin.tasks.tagging.io.line_formats` and :mod:`~maxmargin.tasks.tagging.io.json_lines`.
 

@@ -1,0 +1,43 @@
+"""The command ``convert``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from maxmargin.tasks.alignment.cli.options import (
+    RECOGNIZED,
+    First,
+    OptionalSource,
+    Target,
+    optional_bitext,
+    write,
+)
+from maxmargin.tasks.alignment.io.files import open_links
+from maxmargin.tasks.alignment.io.link_formats import Format
+from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
+
+
+def convert(
+    links: Annotated[str, typer.Argument(metavar="LINKS", help="File of links; - is standard input.")],
+    to: Annotated[Format, typer.Option("--to", help="Format to write.")],
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of the file.", show_default=RECOGNIZED)
+    ] = None,
+    first: First = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Swap source and target.")] = False,
+    source: OptionalSource = None,
+    target: Target = None,
+) -> None:
+    """Write links in another format, with marks of possible links or with confidences, on standard output."""
+    with errors_as_lines():
+        once([links, source, target])
+        bitext = optional_bitext(source, target)
+        file = open_links(links, format=form, first=first)
+        if reverse:
+            file = file.reversed()
+        sure = file.table.confidence is not None or bool(file.table.sure.all())
+        found = file.predictions(bitext=bitext) if sure else file.references(bitext=bitext)
+    with errors_as_lines(PART_WRITTEN):
+        write(found, to, bitext)

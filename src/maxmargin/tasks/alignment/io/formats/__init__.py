@@ -1,0 +1,1 @@
+"""Formats of links, one file each."""
