@@ -21,7 +21,7 @@ from maxmargin.estimators.base import SettingsArguments
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import JsonLines, ProgressBar, Start, Validation, solve
-from maxmargin.training import Settings, train, train_examples
+from maxmargin.training import Settings, selection, train, train_examples
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -170,6 +170,19 @@ def test_folds_of_examples_with_several_good_outputs():
     folds = model._examples(X, y, None, None).select(np.array([1, 4])), model._examples(X[1::3], y[1::3], None, None)
     found = [train_examples(fold, model._settings()).training.solution.certificate for fold in folds]
     assert found[0] == found[1]
+
+
+def test_choice_at_the_edge_is_told():
+    assert selection.best([(1.0, 0.5), (0.1, 0.5), (3.0, 0.4)]) == 0.1  # of equal ones the smallest
+    assert "is the largest of those tried; try larger ones" in selection.edge([(0.1, 0.2), (1.0, 0.4), (0.5, 0.3)])
+    assert "is the smallest of those tried; try smaller ones" in selection.edge([(1.0, 0.2), (0.1, 0.4), (0.5, 0.3)])
+    for inside in ([(0.1, 0.2), (1.0, 0.4)], [(0.1, 0.4), (0.5, 0.4), (1.0, 0.2)], [(0.1, 0.2), (0.5, 0.4), (1, 0.3)]):
+        assert not selection.edge(inside)
+    X, y = chains(40)
+    with pytest.warns(UserWarning, match=r"C=1 has the best score and is the largest of those tried"):
+        model = mm.ChainSVM(C=[1e-6, 1e-5, 1.0], tol=1e-2).fit(X[:20], y[:20], dev=(X[20:], y[20:]))
+    assert [one for one, _ in model.choices_] == [{"C": 1e-6}, {"C": 1e-5}, {"C": 1.0}]
+    assert max(model.choices_, key=lambda pair: pair[1])[0]["C"] == model.model_.training.C == 1.0
 
 
 def test_dev_metric():

@@ -63,7 +63,7 @@ class Training:
         solution: the run that the weights are from: certificate, status, history and counters.
         C: its regularization.
         dev_scores: pairs of iteration and dev score; empty without dev data.
-        tried: each C with its best dev score.
+        tried: each C with its score, on dev data or across folds; empty if there was no choice.
         interrupted: whether Ctrl-C ended training, perhaps before other values of C or rounds of completion.
         checkpoints: the checkpoints of all runs. Their files are removed, unless a larger budget or another try after
             Ctrl-C could resume from them, or they are to be kept.

@@ -136,6 +136,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         solution_: certificate, status, history and counters of the run.
         model_: the trained :class:`maxmargin.Model`.
         dev_scores_: pairs of iteration and dev score; empty without dev data.
+        choices_: pairs ``({"C": C}, score)`` of the values of C that were compared; empty if there was one.
     """
 
     n_jobs: int | None
@@ -204,6 +205,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         # Nothing can fail from here on: an estimator is fitted as a whole or stays as it was.
         self.model_ = replace(model, metadata={"estimator": type(self).__name__, **model.metadata})
         self.solution_, self.coef_, self.dev_scores_ = training.solution, model.weights, training.dev_scores
+        self.choices_ = tuple(({"C": C}, score) for C, score in training.tried)
         return self
 
     def _examples(

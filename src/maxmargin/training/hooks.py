@@ -18,11 +18,11 @@ class Hooks:
     def begin(
         self, examples: Examples, problem: Problem, previous: Model | None
     ) -> tuple[Examples, Problem, Start | None]:
-        """Change the problem of a round before its runs, and say where they start.
+        """Change the problem of a round before the run of each C, and say where it starts.
 
         Args:
             examples: the examples of the round.
-            problem: their problem, with the first C.
+            problem: their problem with this C.
             previous: the model of the round before; None in the first.
         """
         return examples, problem, None

@@ -18,6 +18,23 @@ def folds(n: int, k: int, seed: int) -> list[IntArray]:
     return [np.sort(order[part::k]) for part in range(min(k, n))]
 
 
+def best(tried: Sequence[tuple[float, float]]) -> float:
+    """The C of the best score among pairs of C and score, whatever their order; of equal ones the smallest C."""
+    return min(tried, key=lambda pair: (-pair[1], pair[0]))[0]
+
+
+def edge(tried: Sequence[tuple[float, float]]) -> str:
+    """A sentence if the best of three or more C is the smallest or the largest, and better than its neighbor."""
+    if len({C for C, _ in tried}) < 3:
+        return ""
+    scores = dict(sorted(tried))
+    grid, chosen = list(scores), best(tried)
+    for end, neighbor, name, further in ((0, 1, "smallest", "smaller"), (-1, -2, "largest", "larger")):
+        if chosen == grid[end] and scores[chosen] > scores[grid[neighbor]]:
+            return f"C={chosen:g} has the best score and is the {name} of those tried; try {further} ones as well"
+    return ""
+
+
 def coordinate_search(
     grid: Mapping[str, Sequence[float]], error: Callable[[Candidate], float]
 ) -> tuple[Candidate, list[tuple[Candidate, float]]]:

@@ -29,6 +29,7 @@ from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.stopping import Status
 from maxmargin.problem import Problem
 from maxmargin.structures.base import FloatArray
+from maxmargin.training import selection
 from maxmargin.training.examples import Examples
 from maxmargin.training.hooks import Hooks
 from maxmargin.training.settings import Settings
@@ -112,14 +113,18 @@ def train_examples(
         del examples  # a hook may replace them, and they are large
         model = best = _round(waiting.pop(), settings, score, start or Start(), hooks, None, "")
         turn = 0
+        compared = {name: best.metadata[name] for name in ("tried", "chosen_on") if name in best.metadata}
+        tried = _record(best).tried
         try:
             while not _record(model).interrupted and (more := hooks.complete(model, turn)) is not None:
                 chosen = replace(settings, C=_record(model).C)
                 model = _round(more, chosen, score, Start(), hooks, model, f"-{turn}")
                 checkpoints = (*_record(best).checkpoints, *_record(model).checkpoints)
                 if score is None or _record(model).best_dev_score >= _record(best).best_dev_score:
-                    best = model
-                state = replace(_record(best), checkpoints=checkpoints, interrupted=_record(model).interrupted)
+                    best = replace(model, metadata={**model.metadata, **compared})
+                state = replace(
+                    _record(best), tried=tried, checkpoints=checkpoints, interrupted=_record(model).interrupted
+                )
                 best = replace(best, training=state)
                 turn += 1
             best = replace(best, calibration=hooks.calibrate(best))
@@ -127,6 +132,8 @@ def train_examples(
             best = replace(best, training=replace(_record(best), interrupted=True))
         if _record(best).interrupted:
             best = replace(best, metadata={**best.metadata, "status": str(Status.INTERRUPTED)})
+        elif at_edge := selection.edge(tried):
+            warnings.warn(at_edge, UserWarning, stacklevel=callers_level())
         if _nothing_learned(best.weights):
             warnings.warn(_record(best).solution.message, UserWarning, stacklevel=callers_level())
         if not _record(best).interrupted and _record(best).solution.status is not Status.BUDGET:
@@ -150,35 +157,37 @@ def _round(
     previous: Model | None,
     stage: str,
 ) -> Model:
-    """The best model over all values of C."""
-    examples, problem, given = hooks.begin(examples, examples.problem(settings, settings.grid[0]), previous)
-    start = start if given is None else given
+    """The best model over all values of C, each trained as if it were the only one."""
+    several, stopped = len(settings.grid) > 1, False
+    waiting = [examples]
+    del examples  # a hook may replace them, and they are large
     best: Model | None = None
     tried: list[tuple[float, float]] = []
     checkpoints: list[Checkpoint] = []
-    several, stopped = len(settings.grid) > 1, False
     for number, C in enumerate(settings.grid):
-        region = settings.region(examples.encoder, problem.n_weights, C)
+        own = waiting[-1] if number + 1 < len(settings.grid) else waiting.pop()
+        own, problem, given = hooks.begin(own, own.problem(settings, C), previous)
         checkpoint = settings.checkpoint_of(f"{stage}-{number}" if several or stage else "")
         checkpoints += [checkpoint] if checkpoint is not None else []
         # Every C has the same start: started from the solution for another C, its first dev score would be of that one.
         try:
-            model = _run(examples, replace(problem, region=region), C, settings, score, start, checkpoint, hooks)
+            model = _run(own, problem, C, settings, score, start if given is None else given, checkpoint, hooks)
         except KeyboardInterrupt:  # before its first weights
             if best is None:
                 raise
             stopped = True
             break
-        record = _record(model)
-        tried.append((C, record.best_dev_score))
-        if best is None or record.best_dev_score > _record(best).best_dev_score:
-            best = model
-        if stopped := record.interrupted:
+        finally:
+            del own, problem, given
+        tried.append((C, _record(model).best_dev_score))
+        best = model if best is None or selection.best(tried) == C else best
+        if stopped := _record(model).interrupted:
             break
     assert best is not None
-    record = replace(_record(best), tried=tuple(tried), checkpoints=tuple(checkpoints), interrupted=stopped)
-    compared = {"tried": [list(pair) for pair in tried]} if several else {}
-    return replace(best, training=record, metadata={**best.metadata, **compared})
+    compared = tuple(tried) if several else ()
+    record = replace(_record(best), tried=compared, checkpoints=tuple(checkpoints), interrupted=stopped)
+    choice = {"tried": [list(pair) for pair in tried], "chosen_on": "dev data"} if several else {}
+    return replace(best, training=record, metadata={**best.metadata, **choice})
 
 
 def _run(

@@ -157,6 +157,7 @@ class SequenceTagger(Predictor):
         model_: the trained :class:`TaggerModel`.
         solution_: certificate, status, history and counters of the run.
         dev_scores_: pairs of iteration and dev score; empty without dev data.
+        choices_: pairs ``({"C": C}, score)`` of the values of C that were compared; empty if there was one.
     """
 
     model_: TaggerModel
@@ -253,6 +254,7 @@ class SequenceTagger(Predictor):
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted completely or not changed.
         self.model_, self.solution_, self.dev_scores_ = model, training.solution, training.dev_scores
+        self.choices_ = tuple(({"C": C}, score) for C, score in training.tried)
         return self
 
     def _model(self) -> TaggerModel:

@@ -175,7 +175,7 @@ class TaggingHooks(Hooks):
         if examples.anchor is None:
             problem = replace(problem, features=batch.features)
         else:
-            problem = examples.problem(self.settings, self.settings.grid[0])
+            problem = examples.problem(self.settings, float(problem.region.metadata()["C"]))
         return examples, problem, Start(active_set=active_set)
 
     def complete(self, model: Model, turn: int) -> Examples | None:

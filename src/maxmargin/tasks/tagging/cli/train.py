@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin._interrupts import defer_interrupts
-from maxmargin._terminal import fail, report
+from maxmargin._terminal import console, fail, report
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, once, saving, writable
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
@@ -165,7 +165,11 @@ def train(
             model.save(out)
             if complete:
                 checkpoints.remove()
-        report(_metadata(model, out, reading, fitted, began), as_json=as_json)
+        metadata = _metadata(model, out, reading, fitted, began)
+        tried = None if as_json else metadata.pop("tried", None)
+        report(metadata, as_json=as_json)
+        if tried:
+            _print_tried(tried, metadata["C"])
 
 
 def _solver(name: str) -> Solver:
@@ -218,6 +222,17 @@ def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
     return ", ".join(f"{name} {hashlib.sha256(part).hexdigest()[:12]}" for name, part in zip(names, parts, strict=True))
 
 
+def _print_tried(tried: list[dict[str, float]], chosen: float) -> None:
+    """Print the values of C that were compared, in order, with their scores."""
+    from maxmargin.tasks.common.tables import numbers_table, percent
+
+    table = numbers_table("C tried", "score", "")
+    for one in sorted(tried, key=lambda one: one["C"]):
+        table.add_row(f"{one['C']:g}", percent(one["score"]), "chosen" if one["C"] == chosen else "")
+    console().print()
+    console().print(table)
+
+
 def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, began: float) -> dict[str, Any]:
     metadata, described = model.metadata, model.describe()
     names = "preset", "C", "solver", "status", "iterations", "relative_gap"
@@ -232,6 +247,7 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
         **{name: metadata[name] for name in names},
         **{name: metadata[name] for name in of_dev if name in metadata},
         "temperature": model.temperature,
+        **({"tried": [{"C": C, "score": score} for C, score in metadata["tried"]]} if "tried" in metadata else {}),
         "seconds_reading": reading,
         "seconds_features": fitting - metadata["seconds"],
         "seconds_training": metadata["seconds"],
