@@ -113,7 +113,7 @@ def train_examples(
         del examples  # a hook may replace them, and they are large
         model = best = _round(waiting.pop(), settings, score, start or Start(), hooks, None, "")
         turn = 0
-        compared = {name: best.metadata[name] for name in ("tried", "chosen_on") if name in best.metadata}
+        compared = {name: value for name, value in best.metadata.items() if name in ("tried", "chosen_on")}
         tried = _record(best).tried
         try:
             while not _record(model).interrupted and (more := hooks.complete(model, turn)) is not None:
@@ -166,19 +166,18 @@ def _round(
     checkpoints: list[Checkpoint] = []
     for number, C in enumerate(settings.grid):
         own = waiting[-1] if number + 1 < len(settings.grid) else waiting.pop()
-        own, problem, given = hooks.begin(own, own.problem(settings, C), previous)
         checkpoint = settings.checkpoint_of(f"{stage}-{number}" if several or stage else "")
         checkpoints += [checkpoint] if checkpoint is not None else []
         # Every C has the same start: started from the solution for another C, its first dev score would be of that one.
         try:
+            own, problem, given = hooks.begin(own, own.problem(settings, C), previous)
             model = _run(own, problem, C, settings, score, start if given is None else given, checkpoint, hooks)
         except KeyboardInterrupt:  # before its first weights
             if best is None:
                 raise
             stopped = True
             break
-        finally:
-            del own, problem, given
+        del own, problem, given
         tried.append((C, _record(model).best_dev_score))
         best = model if best is None or selection.best(tried) == C else best
         if stopped := _record(model).interrupted:
