@@ -204,3 +204,20 @@ def test_temperature_minimizes_the_loss_of_gold_labels():
     plain = SequenceTagger(template=WORDS, C=1.0).fit(X, y)
     assert plain.model_.calibration == {}
     np.testing.assert_array_equal(plain.model_.marginals(rows), plain.model_.marginals(rows, temperature=1.0))
+
+
+def test_generators_are_labeled_lazily():
+    tagger = SequenceTagger(max_iter=3).fit([["a", "b"], ["b"]] * 4, [["A", "B"], ["B"]] * 4)
+    taken = []
+
+    def sentences():
+        for i in range(10):
+            taken.append(i)
+            yield ["a"] * (i % 3) + ["b"]
+
+    found = tagger.predict_iter(sentences(), size=2)
+    first = next(found)
+    assert taken == [0, 1]
+    assert [first, *found] == tagger.predict(list(sentences()))
+    with pytest.raises(ValueError, match="size must be"):
+        next(tagger.predict_iter([], size=0))

@@ -98,14 +98,14 @@ def read_text(path: AnyPath, encoding: str | None = None) -> bytes:
     return text_of(path, read_bytes(path), encoding)
 
 
-def text_of(path: AnyPath, data: bytes, encoding: str | None = None) -> bytes:
-    """Return what :func:`read_text` does for a file whose content has been read."""
+def text_of(path: AnyPath, data: bytes, encoding: str | None = None, *, lines: int = 0) -> bytes:
+    """Return what :func:`read_text` does for a file whose content has been read, or a part of it after ``lines``."""
     try:
         text = data.decode(encoding or "utf-8")
     except LookupError:
         raise ValueError(f"--encoding {encoding} is not known; give one that Python has, such as latin-1") from None
     except UnicodeDecodeError as error:
-        line = data[: error.start].decode(encoding or "utf-8", "replace").count("\n") + 1
+        line = data[: error.start].decode(encoding or "utf-8", "replace").count("\n") + 1 + lines
         given = f"--encoding {encoding}" if encoding and not _is_utf8(encoding) else "UTF-8"
         advice = "save the file as UTF-8, for example with iconv"
         if encoding:
@@ -114,9 +114,9 @@ def text_of(path: AnyPath, data: bytes, encoding: str | None = None) -> bytes:
     if encoding and not _is_utf8(encoding):
         data = text.encode("utf-8")
     if (at := data.find(b"\0")) >= 0:
-        line = data.count(b"\n", 0, at) + 1
+        line = data.count(b"\n", 0, at) + 1 + lines
         raise problem(path, line, "a NUL byte, so this is not UTF-8 text; save it as UTF-8, for example with iconv")
-    return data.removeprefix(b"\xef\xbb\xbf")
+    return data if lines else data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _is_utf8(encoding: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -47,6 +47,10 @@ class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
         """Return the best labels of each sentence; see :meth:`TaggerModel.predict`."""
         return self._model().predict(X, known=known)
+
+    def predict_iter(self, sentences: Iterable[Any], *, size: int = 256) -> Iterator[list[Hashable]]:
+        """Yield the best labels of each sentence of any iterable; see :meth:`TaggerModel.predict_iter`."""
+        return self._model().predict_iter(sentences, size=size)
 
     def predict_single(self, sentence: Any) -> list[Hashable]:
         """Return the best labels of one sentence."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.model_file import MAGIC
+from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import STANDARD_INPUT, FileError, count_of, problem
 from maxmargin.tasks.tagging.io.files import TaggedText, read_tagged
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.tasks.tagging.reading import ReadOptions, labels_of, rows_of
+from maxmargin.tasks.tagging.reading import ReadOptions, block_labels, check_annotated, labels_of, rows_of
 
 
 def is_model(path: str) -> bool:
@@ -26,12 +27,20 @@ def is_model(path: str) -> bool:
 
 
 def score_model(model: TaggerModel, gold: str, options: ReadOptions) -> TagScores:
-    """Return the scores of a model on a file of gold labels."""
-    text = options.read_for(gold, model, labeled=True)
-    codes, names = labels_of(text)
-    found = model.best(rows_of(model, text)).astype(np.int64)
+    """Return the scores of a model on a file of gold labels, which is read block by block."""
+    place: dict[str, int] = {}
+    codes, found, lengths = [], [], []
+    for text, rows in rows_of(model, options.blocks_for(gold, model, labeled=True)):
+        own, names = block_labels(text)
+        numbers = np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int32)
+        codes.append(numbers[own])
+        found.append(model.best(rows))
+        lengths.append(text.tokens.lengths)
+    check_annotated(text, list(place))
     known = [str(label) for label in model.labels]
-    return evaluate_codes(codes.astype(np.int64), found, text.sentences, known, gold_labels=names)
+    offsets = offsets_of(np.concatenate(lengths))
+    gold_codes, best = (np.concatenate(some).astype(np.int64) for some in (codes, found))
+    return evaluate_codes(gold_codes, best, offsets, known, gold_labels=list(place))
 
 
 def score_file(predicted: str, gold: str, options: ReadOptions, *, column: int | None = None) -> TagScores:

@@ -6,9 +6,10 @@ It imports neither training nor scikit-learn, so that commands that only predict
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,6 +83,17 @@ class TaggerModel(Model):
         rows = self.extractor.rows(X)
         return self.encoder.named(self.best(rows, self.known_codes(known, rows.lengths)), rows.offsets)
 
+    def predict_iter(self, sentences: Iterable[Any], *, size: int = 256) -> Iterator[list[Hashable]]:
+        """Yield the best labels of each sentence of any iterable, such as a generator, in constant memory.
+
+        Args:
+            sentences: the sentences, as :meth:`predict` takes them.
+            size: number of sentences that are read and labeled at a time.
+        """
+        size, rest = _checks.integer("size", size, least=1), iter(sentences)
+        while some := list(islice(rest, size)):
+            yield from self.predict(some)
+
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """Return the ``k`` best labelings of each sentence with their scores, best first, or all if there are fewer."""
         k = _checks.integer("k", k, least=1)
@@ -138,6 +150,10 @@ class TaggerModel(Model):
     def best_with_margins(self, rows: TokenRows, known: Codes | None = None) -> tuple[Codes, FloatArray]:
         """Return the codes of the best labels and their margins; see :meth:`Decoder.best_with_margins`."""
         return self.decoder.best_with_margins(rows, known)
+
+    def best_with_probabilities(self, rows: TokenRows, known: Codes | None = None) -> tuple[Codes, FloatArray]:
+        """Return the codes of the best labels and their probabilities, both of shape ``(n_tokens,)``."""
+        return self.decoder.best_with_probabilities(rows, known, self.temperature or 1.0)
 
     def marginals(self, rows: TokenRows, known: Codes | None = None, temperature: float | None = None) -> FloatArray:
         """Return the probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from maxmargin.tasks.common.text import FileError, count_of, problem, read_text
+from maxmargin.tasks.common.blocks import BLOCK, TextBlocks
+from maxmargin.tasks.common.text import FileError, count_of, problem
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
-from maxmargin.tasks.tagging.io.files import TaggedText, check_format, column_names, parsed, read_tagged, recognized
-from maxmargin.tasks.tagging.io.line_formats import first_lines, layout_of_columns, lines_with_text, width_of
+from maxmargin.tasks.tagging.io.files import Parser, TaggedText, check_format, column_names, read_tagged, recognized
+from maxmargin.tasks.tagging.io.line_formats import (
+    NoTokensError,
+    first_lines,
+    has_first_line,
+    has_first_lines,
+    layout_of_columns,
+    lines_with_text,
+    no_tokens,
+    width_of,
+)
 from maxmargin.tasks.tagging.io.table import Codes
 from maxmargin.tasks.tagging.model import TaggerModel
 
@@ -53,28 +64,59 @@ class ReadOptions:
 
     def read_for(self, path: str, model: TaggerModel, *, labeled: bool | None) -> TaggedText:
         """Read a file for a model: settings that are not given are those of training, if the format is the same."""
+        (text,) = self.blocks_for(path, model, labeled=labeled, size=None)
+        return text
+
+    def blocks_for(
+        self, path: str, model: TaggerModel, *, labeled: bool | None, size: int | None = BLOCK
+    ) -> Iterator[TaggedText]:
+        """Read a file for a model as :meth:`read_for` does, block by block, so that memory does not grow with it.
+
+        Blocks are runs of whole sentences; all but the first may have no tokens, but other lines.
+
+        Args:
+            path: the file.
+            model: the model.
+            labeled: whether there must be labels, as for :func:`~maxmargin.tasks.tagging.io.files.read_tagged`.
+            size: bytes of a block; None for the whole file as one block.
+        """
         check_format(self.format)
+        with TextBlocks(path, size) as stream:
+            head = stream.head(has_first_line if self.format else has_first_lines)
+            parser = self._parser(path, head, model, labeled)
+            first, data = 0, b""
+            for before, block in stream.blocks(paragraphs=parser.form in ("columns", "conllu", "crfsuite")):
+                first, data = (first, data + block) if data else (before, block)
+                try:
+                    text = parser(data, first)
+                except NoTokensError:  # only comments and the like up to here
+                    continue
+                _check_label(text, self.label)
+                data = b""
+                yield text
+            if not parser.begun:
+                raise no_tokens(path)
+
+    def _parser(self, path: str, head: bytes, model: TaggerModel, labeled: bool | None) -> Parser:
+        """Return the parser of a file that begins with these lines."""
         trained = trained_on(model)
         names, label = self.names, self.label
         # The columns of CoNLL-U apply to no other format.
         known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
-        data = read_text(path)
-        form = self.format or _recognized(path, data, model, known is not None)
+        form = self.format or _recognized(path, head, model, known is not None)
         if self.format is None and form == "columns" and names is None and trained.get("format") == "slash":
-            form = "slash" if not labeled and _is_running_text(data) else form
+            form = "slash" if not labeled and _is_running_text(head) else form
         if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
             names = known
         before = trained.get("label")
         if label is None and (form == trained.get("format") if names is None else before in names):
             label = before
-        if self.names is None and form == "columns" and names is not None and data.strip():
-            found = _present_columns(path, data, model, names, label, labeled)
+        if self.names is None and form == "columns" and names is not None and head.strip():
+            found = _present_columns(path, head, model, names, label, labeled)
             # If the labels are missing, no other column may be taken for them.
             names, labeled = found, labeled if found == names else False
             label = label if label in names else self.label
-        text = parsed(path, data, form, names, label, labeled, self.join or bool(labeled and trained.get("join")))
-        _check_label(text, self.label)
-        return text
+        return Parser(path, form, names, label, labeled, self.join or bool(labeled and trained.get("join")))
 
 
 def _recognized(path: str, data: bytes, model: TaggerModel, named: bool) -> str:
@@ -153,23 +195,33 @@ def file_metadata(text: TaggedText, join: bool) -> dict[str, Any]:
     return {"format": text.format, "columns": list(text.columns), "label": text.label, "join": join}
 
 
-def rows_of(model: TaggerModel, text: TaggedText) -> TokenRows:
-    """Return the attributes of a file that a model knows; note on standard error if there are none."""
+def rows_of(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[TaggedText, TokenRows]]:
+    """Yield each block of a file with the attributes that a model knows; note on standard error if there are none."""
     template = getattr(model.extractor, "template", None)
-    if template is not None and text.table is None:
-        raise FileError(
-            f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
-            f"{', '.join(template.columns_used)}; give a file that has them"
-        )
-    rows = model.extractor.rows(text.tokens)
-    if text.n_tokens and not len(rows.tokens.columns):
+    known = False
+    for text in texts:
+        if template is not None and text.table is None:
+            raise FileError(
+                f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
+                f"{', '.join(template.columns_used)}; give a file that has them"
+            )
+        rows = model.extractor.rows(text.tokens)
+        known = known or len(rows.tokens.columns) > 0
+        yield text, rows
+    if not known:
         note = "the model knows none of its attributes; was it trained on files of another kind?"
         print(f"note: {text.source}: {note}", file=sys.stderr)
-    return rows
 
 
 def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:
     """Return the labels of a file as codes and names; FileError if one is empty, or there are none."""
+    codes, names = block_labels(text, unknown)
+    check_annotated(text, names)
+    return codes, names
+
+
+def block_labels(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:
+    """Return the labels of a block of a file as codes and names; FileError if one is empty."""
     codes, names = text.label_codes()
     if "" in names and unknown != "":
         token = int(np.flatnonzero(codes == names.index(""))[0])
@@ -177,6 +229,10 @@ def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list
             f"{text.tokens.where(token)}: the label is empty; give each token a label, and mark unknown labels by a "
             "word that --unknown names"
         )
+    return codes, names
+
+
+def check_annotated(text: TaggedText, names: list[str]) -> None:
+    """Raise FileError if the labels of a file have only the name that CoNLL-U gives to missing cells."""
     if text.format == "conllu" and names == [IGNORED]:
         raise FileError(f"{text.source}: no labels, the column {text.label!r} has only '_'; give --label another one")
-    return codes, names

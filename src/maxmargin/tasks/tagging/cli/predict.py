@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -16,6 +18,8 @@ from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join
 
 if TYPE_CHECKING:
+    from maxmargin.structures.base import FloatArray
+    from maxmargin.tasks.tagging.encoder.extraction import TokenRows
     from maxmargin.tasks.tagging.io.files import TaggedText
     from maxmargin.tasks.tagging.io.table import Codes
     from maxmargin.tasks.tagging.model import TaggerModel
@@ -62,13 +66,13 @@ def predict(
         from maxmargin.tasks.tagging.reading import ReadOptions
 
         tagger = TaggerModel.load(model, n_jobs=jobs)
-        text = ReadOptions(form, columns, label, join).read_for(input, tagger, labeled=None)
-        predict_file(tagger, text, out, k_best=k_best, margins=scores, probabilities=probabilities, known=known)
+        texts = ReadOptions(form, columns, label, join).blocks_for(input, tagger, labeled=None)
+        predict_file(tagger, texts, out, k_best=k_best, margins=scores, probabilities=probabilities, known=known)
 
 
 def predict_file(
     model: TaggerModel,
-    text: TaggedText,
+    texts: Iterable[TaggedText],
     out: AnyPath | BinaryIO,
     *,
     k_best: int | None = None,
@@ -76,47 +80,64 @@ def predict_file(
     probabilities: bool = False,
     known: str | None = None,
 ) -> None:
-    """Label the tokens of a file and write it with the labels.
+    """Label the tokens of a file and write it with the labels, block by block.
 
     Args:
         model: the tagger.
-        text: the file.
+        texts: the blocks of the file.
         out: a binary stream or a file name, as for :func:`~maxmargin.tasks.tagging.io.files.write_tagged`.
         k_best: write this many labelings of each sentence, best first.
         margins: write the margin of each label.
         probabilities: write the probability of each label.
         known: a column of labels that must be taken, except where it is empty or ``_``.
     """
-    import numpy as np
-
-    from maxmargin.tasks.tagging.io.files import write_k_best, write_tagged
+    from maxmargin.tasks.common.text import open_output
     from maxmargin.tasks.tagging.reading import rows_of
 
-    try:
-        rows = rows_of(model, text)
-        given = None if known is None else _known_codes(model, text, known)
-        names = [str(name) for name in model.labels]
-        if k_best is not None:
-            best = [
-                [([str(name) for name in labels], score) for labels, score in some]
-                for some in model.ranked(rows, k_best, given)
-            ]
-            write_k_best(text, best, out=out)
-            return
-        scores: Any = None
-        if margins:
-            codes, scores = model.best_with_margins(rows, given)
-        else:
-            codes = model.best(rows, given)
-        if probabilities:
-            if model.temperature is None:
-                print("note: probabilities are not calibrated, as the model was trained without --dev", file=sys.stderr)
-            scores = model.marginals(rows, given)[np.arange(len(codes)), codes]
-        write_tagged(text, (codes, names), out=out, scores=scores)
-    except ValueError as error:
-        found = _SENTENCE.match(str(error))  # named by the line where the sentence begins
-        where = "" if found is None else f"{text.tokens.where(int(text.sentences[int(found[1])]))}: "
-        raise FileError(f"{where}{error if found is None else found[2]}") from None
+    if probabilities and model.temperature is None:
+        print("note: probabilities are not calibrated, as the model was trained without --dev", file=sys.stderr)
+    blocks = rows_of(model, texts)
+    first = next(blocks)  # before the output is opened, as the file may not be readable
+    with open_output(out) as stream:
+        for text, rows in chain([first], blocks):
+            try:
+                given = None if known is None else _known_codes(model, text, known)
+                _predict_block(model, text, rows, stream, k_best, margins, probabilities, given)
+            except ValueError as error:
+                found = _SENTENCE.match(str(error))  # named by the line where the sentence begins
+                where = "" if found is None else f"{text.tokens.where(int(text.sentences[int(found[1])]))}: "
+                raise FileError(f"{where}{error if found is None else found[2]}") from None
+            if out == STANDARD_INPUT:
+                stream.flush()
+
+
+def _predict_block(
+    model: TaggerModel,
+    text: TaggedText,
+    rows: TokenRows,
+    stream: BinaryIO,
+    k_best: int | None,
+    margins: bool,
+    probabilities: bool,
+    given: Codes | None,
+) -> None:
+    from maxmargin.tasks.tagging.io.files import write_k_best, write_tagged
+
+    if k_best is not None:
+        best = [
+            [([str(name) for name in labels], score) for labels, score in some]
+            for some in model.ranked(rows, k_best, given)
+        ]
+        write_k_best(text, best, out=stream)
+        return
+    scores: FloatArray | None = None
+    if margins:
+        codes, scores = model.best_with_margins(rows, given)
+    elif probabilities:
+        codes, scores = model.best_with_probabilities(rows, given)
+    else:
+        codes = model.best(rows, given)
+    write_tagged(text, (codes, [str(name) for name in model.labels]), out=stream, scores=scores)
 
 
 def _known_codes(model: TaggerModel, text: TaggedText, column: str) -> Codes:

@@ -75,16 +75,35 @@ class Decoder:
 
         return codes, self._joined(rows, np.empty(len(codes)), known, margins)
 
-    def marginals(self, rows: TokenRows, known: Codes | None = None, temperature: float = 1.0) -> FloatArray:
-        """Return the probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""
-        k = self.layout.n_labels
+    def best_with_probabilities(
+        self, rows: TokenRows, known: Codes | None = None, temperature: float = 1.0
+    ) -> tuple[Codes, FloatArray]:
+        """Return the codes of the best labels and their probabilities; those of other labels are not kept."""
+        codes = self.best(rows, known)
 
         def shares(layout: WeightLayout, examples: IntArray, scores: FloatArray) -> Found:
-            structure = layout.structure(rows.lengths[examples])
-            points = structure.marginals(self._packed(rows, examples, scores) / temperature)
-            return points.status, points.z[: scores.size].reshape(-1, k)
+            status, found = self._shares(layout, rows, examples, scores, temperature)
+            own = codes[ranges(rows.offsets[examples], rows.offsets[examples + 1])]
+            return status, found[np.arange(len(own)), own]
 
-        return self._joined(rows, np.empty((int(rows.lengths.sum()), k)), known, shares, packed=True)
+        return codes, self._joined(rows, np.empty(len(codes)), known, shares, packed=True)
+
+    def marginals(self, rows: TokenRows, known: Codes | None = None, temperature: float = 1.0) -> FloatArray:
+        """Return the probabilities of labels at tokens, shape ``(n_tokens, n_labels)``."""
+
+        def shares(layout: WeightLayout, examples: IntArray, scores: FloatArray) -> Found:
+            return self._shares(layout, rows, examples, scores, temperature)
+
+        out = np.empty((int(rows.lengths.sum()), self.layout.n_labels))
+        return self._joined(rows, out, known, shares, packed=True)
+
+    def _shares(
+        self, layout: WeightLayout, rows: TokenRows, examples: IntArray, scores: FloatArray, temperature: float
+    ) -> Found:
+        """Return the probabilities of labels at the tokens of a shard."""
+        structure = layout.structure(rows.lengths[examples])
+        points = structure.marginals(self._packed(rows, examples, scores) / temperature)
+        return points.status, points.z[: scores.size].reshape(-1, self.layout.n_labels)
 
     def _joined(
         self,

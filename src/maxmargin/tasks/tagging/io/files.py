@@ -46,10 +46,11 @@ class TaggedText:
         table: the tokens and their columns; None for CRFsuite files and JSON with features.
         items: the attributes of CRFsuite files and of JSON with features; otherwise None.
         label: the column of labels; None if there is none.
-        data: the whole file, for writing it back.
+        data: the file, or the block of it that was read, for writing it back.
         source: name of the file for errors.
         separator: separator of columns in the format ``columns``.
         records: the objects of JSON lines.
+        newline: end of the first line of the file.
     """
 
     format: str
@@ -60,6 +61,7 @@ class TaggedText:
     source: str
     separator: bytes = b"\t"
     records: tuple[dict[str, Any], ...] = ()
+    newline: bytes = b"\n"
 
     @property
     def tokens(self) -> TokenTable | AttributeText:
@@ -165,7 +167,7 @@ def read_tagged(
     names = column_names(columns)
     data = read_text(path)
     form = format or recognized(path, data, named=names is not None)
-    return parsed(path, data, form, names, label, labeled, join)
+    return Parser(path, form, names, label, labeled, join)(data)
 
 
 def check_format(format: str | None) -> None:
@@ -181,45 +183,103 @@ def recognized(path: AnyPath, data: bytes, *, named: bool) -> str:
     return line_formats.recognize(path, data, named=named)
 
 
-def parsed(
-    path: AnyPath,
-    data: bytes,
-    form: str,
-    names: tuple[str, ...] | None,
-    label: str | None,
-    labeled: bool | None,
-    join: bool = False,
-) -> TaggedText:
-    """Parse the bytes of a file of a known format; arguments as for :func:`read_tagged`."""
-    if not data.strip():
-        raise line_formats.no_tokens(path)
-    if form in ("conllu", "crfsuite") and names is not None and names != CONLLU:
-        what = f"CoNLL-U has its own ({', '.join(CONLLU)})" if form == "conllu" else "CRFsuite files have none"
-        raise problem(path, None, f"columns are named, and {what}; leave the names out, or give the format columns")
-    if form == "crfsuite":
-        return TaggedText(form, None, line_formats.scan_attributes(path, data), None, data, name_of(path))
-    if form == "json":
-        found = json_lines.parse(path, data, names, label, labeled)
-        return TaggedText(form, found.table, found.items, found.label, data, name_of(path), records=found.records)
-    if form == "conllu":
-        layout = Layout.CONLLU
-    elif form == "columns":
-        layout = line_formats.layout_of_columns(data)
-    elif labeled is False or (labeled is None and not join and not line_formats.first_line_is_tagged(data)):
-        layout = Layout.WORDS
-    else:
-        layout = Layout.JOINED if join else Layout.TAGGED
-    cells = line_formats.scan(path, data, layout)
-    if form == "conllu":
-        names, label = CONLLU, _ALIASES.get(label, label) if label else "upos"
-        if label not in CONLLU[1:]:
-            raise ValueError(f"no column {label!r} for labels; CoNLL-U has {', '.join(CONLLU[1:])}")
-    else:
-        must = labeled if form == "columns" else layout is not Layout.WORDS
-        first = int(cells.lines[0])
-        names, label = line_formats.names_of_columns(path, first, cells.begin.shape[1], names, label, must)
-    table = TokenTable(data, cells.begin, cells.end, cells.sentences, names, cells.lines, name_of(path))
-    return TaggedText(form, table, None, label, data, name_of(path), b" " if layout is Layout.BLANKS else b"\t")
+class Parser:
+    """Parses a file of a known format, as a whole or block by block.
+
+    The first block decides what all tokens must agree on, such as the number of columns.
+
+    Args:
+        path: the file, for errors.
+        form: one of :data:`FORMATS`.
+        names: names of the columns, as for :func:`read_tagged`; and so on.
+        label: the column of labels.
+        labeled: whether there must be labels.
+        join: whether words without a tag belong to the next one.
+    """
+
+    def __init__(
+        self,
+        path: AnyPath,
+        form: str,
+        names: tuple[str, ...] | None = None,
+        label: str | None = None,
+        labeled: bool | None = None,
+        join: bool = False,
+    ) -> None:
+        if form in ("conllu", "crfsuite") and names is not None and names != CONLLU:
+            what = f"CoNLL-U has its own ({', '.join(CONLLU)})" if form == "conllu" else "CRFsuite files have none"
+            raise problem(path, None, f"columns are named, and {what}; leave the names out, or give the format columns")
+        if form == "conllu":
+            names, label = CONLLU, _ALIASES.get(label, label) if label else "upos"
+            if label not in CONLLU[1:]:
+                raise ValueError(f"no column {label!r} for labels; CoNLL-U has {', '.join(CONLLU[1:])}")
+        self.path, self.form, self.names, self.label, self.labeled, self.join = path, form, names, label, labeled, join
+        self._lines: line_formats.FirstLine | None = None
+        self._json: json_lines.Agreed | None = None
+        self._newline: bytes | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether tokens have been found."""
+        return self._newline is not None
+
+    def __call__(self, data: bytes, before: int = 0) -> TaggedText:
+        """Parse a block, or the whole file.
+
+        Args:
+            data: lines of the file.
+            before: number of lines before these.
+
+        Raises:
+            FileError: names the line; only the first block must have tokens.
+        """
+        first, source = not self.begun, name_of(self.path)
+        if first and not data.strip():
+            raise line_formats.no_tokens(self.path)
+        newline = b"\r\n" if data[: data.find(b"\n") + 1].endswith(b"\r\n") else b"\n"
+        newline = newline if self._newline is None else self._newline
+        if self.form == "crfsuite":
+            items = line_formats.scan_attributes(self.path, data, before)
+            text = TaggedText("crfsuite", None, items, None, data, source, newline=newline)
+        elif self.form == "json":
+            found = json_lines.parse(self.path, data, self.names, self.label, self.labeled, before, self._json)
+            self._json = found.agreed
+            text = TaggedText(
+                "json", found.table, found.items, found.label, data, source, records=found.records, newline=newline
+            )
+        else:
+            text = self._of_lines(data, before, newline)
+        if first and not text.n_tokens:
+            raise line_formats.no_tokens(self.path)
+        self._newline = newline
+        return text
+
+    def _of_lines(self, data: bytes, before: int, newline: bytes) -> TaggedText:
+        """Parse columns, CoNLL-U, or ``word/TAG``."""
+        like = self._lines or line_formats.FirstLine.of(data, self._layout(data), before)
+        cells = line_formats.scan(self.path, data, like, before)
+        if self._lines is None and len(cells.lines):
+            self._lines = like
+            if self.form != "conllu":
+                must = self.labeled if self.form == "columns" else like.layout is not Layout.WORDS
+                width, line = cells.begin.shape[1], int(cells.lines[0])
+                self.names, self.label = line_formats.names_of_columns(
+                    self.path, line, width, self.names, self.label, must
+                )
+        source, separator = name_of(self.path), b" " if like.layout is Layout.BLANKS else b"\t"
+        table = TokenTable(data, cells.begin, cells.end, cells.sentences, self.names or (), cells.lines, source)
+        return TaggedText(self.form, table, None, self.label, data, source, separator, newline=newline)
+
+    def _layout(self, data: bytes) -> Layout:
+        """Return how the lines of a file are split, by the first one."""
+        if self.form == "conllu":
+            return Layout.CONLLU
+        if self.form == "columns":
+            return line_formats.layout_of_columns(data)
+        tagged = self.labeled or self.join or line_formats.first_line_is_tagged(data)
+        if self.labeled is False or not tagged:
+            return Layout.WORDS
+        return Layout.JOINED if self.join else Layout.TAGGED
 
 
 def column_names(columns: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -313,7 +373,12 @@ def write_k_best(
         codes, names = _numbered([label for some in best for labels, _ in some for label in labels])
         insertions = _insertions(text, names, codes, column)
         content = spliced_k_best(
-            insertions, text.sentences, [[score for _, score in some] for some in best], codes, digits=digits
+            insertions,
+            text.sentences,
+            [[score for _, score in some] for some in best],
+            codes,
+            newline=b"\n" if text.table is None else text.newline,
+            digits=digits,
         )
     with open_output(out) as stream:
         stream.write(content)

@@ -24,48 +24,93 @@ TOKENS, FEATURES, LABELS = "tokens", "features", "labels"
 PREDICTED, SCORES, K_BEST = "predicted", "scores", "k_best"
 
 
+@dataclass(frozen=True)
+class Agreed:
+    """What the first line of a file decides for all.
+
+    Attributes:
+        kind: the key of the tokens, ``tokens`` or ``features``.
+        labeled: whether there are labels.
+        line: number of the first line.
+        width: cells of a token that is a list; 0 for strings.
+        names: names of the columns; empty for features.
+        label: name of the column of labels; None without labels or columns.
+    """
+
+    kind: str
+    labeled: bool
+    line: int
+    width: int = 0
+    names: tuple[str, ...] = ()
+    label: str | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """The content of a file of JSON lines.
+    """Lines of a file of JSON lines.
 
     Attributes:
         records: the objects, one per sentence.
         table: the tokens, with the labels as a column; or None.
         items: the features with the labels; or None.
-        label: name of the column of labels; None without labels or columns.
+        agreed: what these lines have in common.
     """
 
     records: tuple[dict[str, Any], ...]
     table: TokenTable | None
     items: AttributeText | None
-    label: str | None
+    agreed: Agreed
+
+    @property
+    def label(self) -> str | None:
+        """Name of the column of labels; None without labels or columns."""
+        return self.agreed.label
 
 
 def parse(
-    path: AnyPath, data: bytes, columns: Sequence[str] | None, label: str | None, labeled: bool | None
+    path: AnyPath,
+    data: bytes,
+    columns: Sequence[str] | None,
+    label: str | None,
+    labeled: bool | None,
+    before: int = 0,
+    agreed: Agreed | None = None,
 ) -> Sentences:
-    """Parse the sentences of a file; FileError names the line of an error."""
+    """Parse sentences; FileError names the line of an error.
+
+    Args:
+        path: the file, for errors.
+        data: lines of it.
+        columns: names of the columns.
+        label: the column of labels.
+        labeled: whether there must be labels.
+        before: number of lines before these.
+        agreed: what these lines must agree with; None if they are the first, and must have tokens.
+    """
     records: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, line in lines_with_text(data):
-        records.append(_record(path, number, line))
-        lines.append(number)
-    kind = FEATURES if records and FEATURES in records[0] else TOKENS
-    mixed = labeled is None
-    if labeled is None:
-        labeled = bool(records) and LABELS in records[0]
+        records.append(_record(path, before + number, line))
+        lines.append(before + number)
+    first = agreed
+    if agreed is None:
+        if not records:
+            raise no_tokens(path)
+        with_labels = LABELS in records[0] if labeled is None else labeled
+        agreed = Agreed(FEATURES if FEATURES in records[0] else TOKENS, with_labels, lines[0])
+    kind = agreed.kind
     for number, record in zip(lines, records, strict=True):
-        _check(path, number, record, kind, lines[0])
-        if labeled:
+        _check(path, number, record, kind, agreed.line)
+        if agreed.labeled:
             _check_labels(path, number, record, kind)
-        elif mixed and LABELS in record:
-            raise problem(path, number, f"{LABELS}, and line {lines[0]} has none; give them in all lines or in none")
+        elif labeled is None and LABELS in record:
+            raise problem(path, number, f"{LABELS}, and line {agreed.line} has none; give them in all lines or in none")
     sentences = [record[kind] for record in records]
     lengths = [len(sentence) for sentence in sentences]
-    if not sum(lengths):
+    if first is None and not sum(lengths):
         raise no_tokens(path)
     places = np.repeat(np.array(lines, dtype=np.int64), lengths)
-    labels = [record[LABELS] for record in records] if labeled else None
+    labels = [record[LABELS] for record in records] if agreed.labeled else None
     if kind == FEATURES:
         source = name_of(path)
         try:
@@ -74,14 +119,23 @@ def parse(
             )
         except ValueError as error:
             raise FileError(f"{error}") from None
-        return Sentences(tuple(records), None, replace(items, lines=places, source=source), None)
-    flat = [_flat(path, lines, sentences)] if isinstance(_first(sentences), str) else _cells(path, lines, sentences)
-    names, column = names_of_columns(path, lines[0], len(flat) + bool(labeled), columns, label, bool(labeled))
-    if labels is not None and column is not None:
-        flat.insert(names.index(column), list(chain.from_iterable(labels)))
+        return Sentences(tuple(records), None, replace(items, lines=places, source=source), agreed)
+    if first is None:
+        token = _first(sentences)
+        agreed = replace(agreed, width=len(token) if isinstance(token, list) else 0)
+        strings = isinstance(token, str)
+    else:
+        strings = not agreed.width
+    flat = [_flat(path, lines, sentences)] if strings else _cells(path, lines, sentences, agreed.width)
+    if first is None:
+        names, column = names_of_columns(path, lines[0], len(flat) + agreed.labeled, columns, label, agreed.labeled)
+        agreed = replace(agreed, names=names, label=column if agreed.labeled else None)
+    if labels is not None and agreed.label is not None:
+        flat.insert(agreed.names.index(agreed.label), list(chain.from_iterable(labels)))
     cells = list(chain.from_iterable(zip(*flat, strict=True)))
-    table = TokenTable.of_cells(cells, lengths, names, places, name_of(path))
-    return Sentences(tuple(records), table, None, column if labeled else None)
+    return Sentences(
+        tuple(records), TokenTable.of_cells(cells, lengths, agreed.names, places, name_of(path)), None, agreed
+    )
 
 
 def _first(sentences: list[list[Any]]) -> Any:
@@ -96,10 +150,8 @@ def _flat(path: AnyPath, lines: list[int], sentences: list[list[Any]]) -> list[s
     return flat
 
 
-def _cells(path: AnyPath, lines: list[int], sentences: list[list[Any]]) -> list[list[str]]:
-    """Return the columns of the tokens of all sentences, which must be lists of equally many strings."""
-    first = _first(sentences)
-    width = len(first) if isinstance(first, list) else 0
+def _cells(path: AnyPath, lines: list[int], sentences: list[list[Any]], width: int) -> list[list[str]]:
+    """Return the columns of the tokens of all sentences, which must be lists of ``width`` strings."""
     kind = f"lists of {width} strings" if width else "strings"
 
     def right(token: Any) -> bool:

@@ -87,6 +87,16 @@ def first_lines(data: bytes) -> list[bytes]:
     return [line for _, (_, line) in zip(range(_SAMPLE), lines_with_text(data), strict=False)]
 
 
+def has_first_lines(data: bytes) -> bool:
+    """Return whether data have all lines by which a format is recognized."""
+    return len(first_lines(data)) == _SAMPLE
+
+
+def has_first_line(data: bytes) -> bool:
+    """Return whether data have a line that is not blank."""
+    return next(lines_with_text(data), None) is not None
+
+
 def recognize(path: AnyPath, data: bytes, *, named: bool = False) -> str:
     """Return the format by the name of the file or its first lines; FileError if it is ambiguous.
 
@@ -136,23 +146,55 @@ def _attributes(lines: list[bytes]) -> bool:
     return 2 * sum(_ATTRIBUTE.fullmatch(field) is not None for field in fields) > len(fields)
 
 
-def no_tokens(path: AnyPath) -> FileError:
+class NoTokensError(FileError):
+    """A file without tokens."""
+
+
+def no_tokens(path: AnyPath) -> NoTokensError:
     """Return the error for a file without tokens."""
-    return problem(path, None, "no tokens; give a file that has some")
+    return NoTokensError(str(problem(path, None, "no tokens; give a file that has some")))
 
 
-def scan(path: AnyPath, data: bytes, layout: Layout) -> Cells:
-    """Return the places of the cells; FileError names the line of a token unlike the others."""
-    text = np.frombuffer(data, dtype=np.uint8)
-    tokens, sentences = _kernels.token_count(text, int(layout))
-    if not tokens:
-        raise no_tokens(path)
-    width = width_of(data, layout)
-    begin, end = (np.empty((tokens, width), dtype=np.int64) for _ in range(2))
+@dataclass(frozen=True)
+class FirstLine:
+    """The first line with text, with which all tokens of a file must agree.
+
+    Attributes:
+        layout: how lines are split.
+        width: cells of a token.
+        number: number of the line, from 1.
+        comment: whether it looks like a comment.
+    """
+
+    layout: Layout
+    width: int
+    number: int
+    comment: bool
+
+    @classmethod
+    def of(cls, data: bytes, layout: Layout, before: int = 0) -> FirstLine:
+        """Return the first line with text after ``before`` others; there must be one."""
+        number, line = next(lines_with_text(data))
+        return cls(layout, width_of(data, layout), before + number, line.startswith(b"# "))
+
+
+def scan(path: AnyPath, data: bytes, like: FirstLine, before: int = 0) -> Cells:
+    """Return the places of the cells; FileError names the line of a token unlike the others.
+
+    Args:
+        path: the file, for errors.
+        data: lines of it.
+        like: what tokens must agree with.
+        before: number of lines before these.
+    """
+    text, layout = np.frombuffer(data, dtype=np.uint8), int(like.layout)
+    tokens, sentences = _kernels.token_count(text, layout)
+    begin, end = (np.empty((tokens, like.width), dtype=np.int64) for _ in range(2))
     lines, starts = np.empty(tokens, dtype=np.int64), np.empty(sentences + 1, dtype=np.int64)
-    fault, line, found, first, last = _kernels.token_scan(text, int(layout), begin, end, lines, starts)
+    fault, line, found, first, last = _kernels.token_scan(text, layout, begin, end, lines, starts)
     if fault != _Fault.NONE:
-        raise problem(path, line, _message(fault, layout, data, found, width, data[first:last]))
+        raise problem(path, before + line, _message(fault, like, found, data[first:last]))
+    lines += before
     return Cells(begin, end, starts, lines)
 
 
@@ -184,7 +226,7 @@ def width_of(data: bytes, layout: Layout) -> int:
     return 1 if layout is Layout.WORDS else 2
 
 
-def _message(fault: int, layout: Layout, data: bytes, found: int, width: int, piece: bytes) -> str:
+def _message(fault: int, like: FirstLine, found: int, piece: bytes) -> str:
     shown = printable(piece[:60].decode("utf-8", "ignore"))
     if fault == _Fault.NUMBER:
         return (
@@ -196,25 +238,22 @@ def _message(fault: int, layout: Layout, data: bytes, found: int, width: int, pi
             f"'{shown}' has no tag; write word/TAG, join words without tags to the next one (join) if words may have "
             "blanks, or read plain words as unlabeled"
         )
-    if layout is Layout.CONLLU:
+    if like.layout is Layout.CONLLU:
         return f"{count_of(found, 'column')}, and CoNLL-U has 10; separate them with TAB, and write '_' for empty ones"
-    number, first = next(lines_with_text(data))
-    message = f"{count_of(found, 'column')}, and line {number} has {width}; "
-    if layout is Layout.TABS and found < width and len(piece.split()) == width:
-        return message + f"separate them with TAB as line {number} does"
-    if first.startswith(b"# "):
+    message = f"{count_of(found, 'column')}, and line {like.number} has {like.width}; "
+    if like.layout is Layout.TABS and found < like.width and len(piece.split()) == like.width:
+        return message + f"separate them with TAB as line {like.number} does"
+    if like.comment:
         return message + "only CoNLL-U has comments, so remove them"
-    if layout is Layout.BLANKS:
+    if like.layout is Layout.BLANKS:
         return message + "give each token a line and the same columns, or the format slash for one sentence per line"
     return message + "give all tokens the same columns, or the format crfsuite for attributes"
 
 
-def scan_attributes(path: AnyPath, data: bytes) -> AttributeText:
-    """Return the labels and attributes of a CRFsuite file; FileError names the line of an invalid weight."""
+def scan_attributes(path: AnyPath, data: bytes, before: int = 0) -> AttributeText:
+    """Return labels and attributes of lines of a CRFsuite file; FileError names the line of an invalid weight."""
     text = np.frombuffer(data, dtype=np.uint8)
     tokens, sentences, attributes = _kernels.attribute_count(text)
-    if not tokens:
-        raise no_tokens(path)
     begin, end = (np.empty(attributes, dtype=np.int64) for _ in range(2))
     weight = np.empty(attributes)
     starts, label_begin, label_end, lines, offsets = (
@@ -228,10 +267,11 @@ def scan_attributes(path: AnyPath, data: bytes) -> AttributeText:
         shown = printable(data[first : min(last, first + 60)].decode("utf-8", "ignore"))
         raise problem(
             path,
-            line,
+            before + line,
             rf"'{shown}' is not a finite weight of an attribute; write name:weight, and \: for a colon in a name",
         )
     used = int(starts[-1])
+    lines += before
     return AttributeText(
         data if b"\\" not in data else bytes(unescaped),
         np.ascontiguousarray(begin[:used]),

@@ -105,11 +105,11 @@ def spliced_k_best(
     scores: Sequence[Sequence[float]],
     codes: npt.NDArray[np.int32],
     *,
+    newline: bytes,
     digits: int = 6,
 ) -> memoryview:
     """Return each sentence once per score, after a line ``# RANK SCORE``; codes are those of all labelings."""
     data = insertions.data
-    newline = b"\r\n" if data[: data.find(b"\n") + 1].endswith(b"\r\n") else b"\n"
     parts: list[bytes] = []
     tokens: list[IntArray] = []
     shifts: list[int] = []
