@@ -187,7 +187,7 @@ def test_other_inputs_than_in_training(corpus):
     rows = SequenceTagger().fit(matrices(X), y)
     table, text = TokenTable.of_lists(X), AttributeText.of_lists(dictionaries(X))
     for tagger, other, message in [
-        (words, dictionaries(X), "sentence 0, token 0: expected a string"),
+        (words, [[{"lemma": "be"}]], "sentence 0, token 0: no column 'word', which the template uses; there are lemma"),
         (words, matrices(X), "sentence 0, token 0: expected a string"),
         (words, [5], "sentence 0: expected a list of tokens"),
         (items, table, "this model takes attributes of tokens, not columns of text"),

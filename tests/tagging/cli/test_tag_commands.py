@@ -553,7 +553,9 @@ def test_bad_inputs_of_predictions(files, tmp_path, saved):
     for arguments in (("predict", str(other), test), ("evaluate", str(other), test), ("inspect", str(other))):
         assert "kind 'chain'; give the file of one of class TaggerModel" in failed("tag", *arguments)
     assert "No such file" in failed("tag", "evaluate", str(tmp_path / "none"), test)
-    assert "confusions.png" in failed("tag", "evaluate", model, test, "--confusion", str(tmp_path / "no" / "c.png"))
+    assert "another --confusion" in failed(
+        "tag", "evaluate", model, test, "--confusion", str(tmp_path / "no" / "c.png")
+    )
 
 
 def test_commands_are_those_of_the_task():

@@ -73,7 +73,7 @@ def _predictions(
                 f"--predicted-column applies to files of columns, and {gold.source} is {gold.format}; leave it out"
             )
         label = gold.label if gold.format == "conllu" else None
-        text = read_tagged(path, format=gold.format, label=label, labeled=True, join=options.join)
+        text = read_tagged(path, format=gold.format, label=label, labeled=True, join=bool(options.join))
         codes, names = labels_of(text)
     else:
         # In CRFsuite's format, predictions are labels, one per line, perhaps followed by scores.

@@ -19,6 +19,7 @@ from maxmargin.tasks.tagging.io.line_formats import (
     has_first_line,
     has_first_lines,
     layout_of_columns,
+    lines_end_tagged,
     lines_with_text,
     no_tokens,
     width_of,
@@ -44,7 +45,7 @@ class ReadOptions:
     format: str | None = None
     columns: str | None = None
     label: str | None = None
-    join: bool = False
+    join: bool | None = None
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -57,7 +58,7 @@ class ReadOptions:
     def read(self, path: str, *, labeled: bool | None) -> TaggedText:
         """Read a file with these settings."""
         text = read_tagged(
-            path, format=self.format, columns=self.names, label=self.label, labeled=labeled, join=self.join
+            path, format=self.format, columns=self.names, label=self.label, labeled=labeled, join=bool(self.join)
         )
         _check_label(text, self.label)
         return text
@@ -104,8 +105,10 @@ class ReadOptions:
         # The columns of CoNLL-U apply to no other format.
         known = names or (None if trained.get("format") == "conllu" else trained.get("columns"))
         form = self.format or _recognized(path, head, model, known is not None)
+        # Without tags in the last words, these are words to be labeled, which are not joined.
+        join = bool(trained.get("join") and lines_end_tagged(head)) if self.join is None else self.join
         if self.format is None and form == "columns" and names is None and trained.get("format") == "slash":
-            form = "slash" if not labeled and _is_running_text(head) else form
+            form = "slash" if (join or not labeled) and _is_running_text(head) else form
         if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
             names = known
         before = trained.get("label")
@@ -116,7 +119,7 @@ class ReadOptions:
             # If the labels are missing, no other column may be taken for them.
             names, labeled = found, labeled if found == names else False
             label = label if label in names else self.label
-        return Parser(path, form, names, label, labeled, self.join or bool(labeled and trained.get("join")))
+        return Parser(path, form, names, label, labeled, join)
 
 
 def _recognized(path: str, data: bytes, model: TaggerModel, named: bool) -> str:

@@ -31,7 +31,7 @@ def evaluate(
     columns: Columns = None,
     label: Label = None,
     form: Format = None,
-    join: Join = False,
+    join: Join = None,
     predicted_column: Annotated[
         int | None,
         typer.Option(

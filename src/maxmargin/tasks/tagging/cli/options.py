@@ -14,7 +14,14 @@ Format = Annotated[
     str | None,
     typer.Option("--format", help="columns, conllu, slash, crfsuite or json.", show_default="by name and content"),
 ]
-Join = Annotated[bool, typer.Option("--join", help="In word/TAG lines, join a word without a tag to the next one.")]
+Join = Annotated[
+    bool | None,
+    typer.Option(
+        "--join/--no-join",
+        help="In word/TAG lines, join a word without a tag to the next one.",
+        show_default="as in training",
+    ),
+]
 Label = Annotated[
     str | None,
     typer.Option("--label", metavar="NAME", help="The column of labels.", show_default="label, or the last; upos"),

@@ -53,7 +53,7 @@ def predict(
     label: Annotated[
         str | None, typer.Option("--label", metavar="NAME", help="The column of labels.", show_default="as in training")
     ] = None,
-    join: Join = False,
+    join: Join = None,
     jobs: Jobs = -1,
 ) -> None:
     """Label the tokens of a file: write the file with one more column, or the equivalent in other formats."""

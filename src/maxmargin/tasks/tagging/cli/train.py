@@ -50,7 +50,7 @@ def train(
     columns: Columns = None,
     label: Label = None,
     form: Format = None,
-    join: Join = False,
+    join: Join = None,
     template: Annotated[
         str | None, typer.Option("--template", metavar="FILE", help="Template of attributes, in CRF++'s syntax.")
     ] = None,
@@ -160,7 +160,7 @@ def train(
         dev_data = data[1] if dev is not None else None
         model = train_tagger(encoder, *data[0], settings, dev=dev_data)
         fitted = time.perf_counter() - fitting
-        model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], join)})
+        model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], bool(join))})
         with saving(model) as complete, defer_interrupts():
             model.save(out)
             if complete:

@@ -23,6 +23,7 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.encoder.word_classes import Coded, WordClasses
+from maxmargin.tasks.tagging.io.named_columns import cells_of, dictionaries_of, is_frame, names_of, refuse_frame
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 
 
@@ -113,6 +114,7 @@ class Extractor(ABC):
 
 def _sentences(X: Any) -> list[Any]:
     """Return Python data as a list of sentences, perhaps empty."""
+    refuse_frame(X)
     return [] if isinstance(X, (list, tuple)) and not X else checks.examples(X)
 
 
@@ -190,7 +192,7 @@ class TemplateExtractor(_NamedExtractor):
         if isinstance(X, AttributeText):
             where = f"{X.source}: " if X.source else ""
             raise ValueError(f"{where}this model takes columns of text, not attributes of tokens")
-        table = X if isinstance(X, TokenTable) else TokenTable.of_lists(_sentences(X), self._names(X))
+        table = X if isinstance(X, TokenTable) else self._table(_sentences(X))
         for name in self.template.columns_used:
             if name not in table.columns:
                 where = f"{table.source}: " if table.source else ""
@@ -199,11 +201,20 @@ class TemplateExtractor(_NamedExtractor):
                 )
         return table
 
-    def _names(self, X: Any) -> Sequence[str] | None:
-        """Return the names of the columns of Python data: the first ones of the template."""
-        first, columns = first_token(_sentences(X)), self.template.columns
+    def _table(self, sentences: list[Any]) -> TokenTable:
+        """Return Python data as a table.
+
+        Tokens that are not dictionaries have the first columns of the template, or if these are not the ones that it
+        uses, exactly those that it uses.
+        """
+        first, columns = first_token(sentences), self.template.columns
+        used = tuple(name for name in columns if name in self.template.columns_used)
+        if any(map(is_frame, sentences)) or names_of(first) is not None:
+            return TokenTable.of_lists(cells_of(sentences, used), used)
         width = len(columns) if first is None else len(first) if isinstance(first, (tuple, list)) else 1
-        return columns[:width] if width <= len(columns) else None
+        if width == len(used) and not set(used) <= set(columns[:width]):
+            return TokenTable.of_lists(sentences, used)
+        return TokenTable.of_lists(sentences, columns[:width] if width <= len(columns) else None)
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
@@ -271,7 +282,8 @@ class ItemExtractor(_NamedExtractor):
             raise ValueError(f"{where}this model takes attributes of tokens, not columns of text")
         if isinstance(X, AttributeText):
             return vocabulary.of_text(X, grow=grow)
-        return vocabulary.of_items(_sentences(X), grow=grow)
+        sentences = [dictionaries_of(one) if is_frame(one) else one for one in _sentences(X)]
+        return vocabulary.of_items(sentences, grow=grow)
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
@@ -312,7 +324,8 @@ class MatrixExtractor(Extractor):
         """See :meth:`Extractor.rows`."""
         if isinstance(X, (TokenTable, AttributeText)):
             raise ValueError("this model takes a matrix of features per sentence, not tokens of text")
-        given = [x if isinstance(x, FeatureSequence) else FeatureSequence(x) for x in _sentences(X)]
+        sentences = [np.asarray(x) if is_frame(x) else x for x in _sentences(X)]
+        given = [x if isinstance(x, FeatureSequence) else FeatureSequence(x) for x in sentences]
         tokens = _stacked([x.features for x in given], self.n_features, "features")
         edges = [x.edge_features for x in given]
         if not self.n_edge_features and all(edge is None for edge in edges):

@@ -36,6 +36,7 @@ from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.presets import Defaults, default_preset, defaults, preset
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.io.files import column_names
+from maxmargin.tasks.tagging.io.named_columns import is_frame, is_numeric, names_of, refuse_frame
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 
 SUPPORTS = ("negative", "observed", "all")
@@ -215,13 +216,20 @@ class TaggingEncoder(Encoder):
             return self._without_template("attributes of tokens", ItemExtractor())
         if isinstance(X, TokenTable):
             return TemplateExtractor.of(self._template(X.columns))
+        refuse_frame(X)
         sentences = checks.examples(X)
         first = sentences[0]
+        if is_frame(first):
+            if is_numeric(first):
+                return self._without_template("matrices", MatrixExtractor())
+            return TemplateExtractor.of(self._template(names_of(first) or ("word",)))
         if sp.issparse(first) or (isinstance(first, (np.ndarray, FeatureSequence)) and not _of_text(first)):
             return self._without_template("matrices", MatrixExtractor())
         token = first_token(sentences)
         if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
             return ItemExtractor()
+        if (named := names_of(token)) is not None:
+            return TemplateExtractor.of(self._template(named))
         width = len(token) if isinstance(token, (list, tuple)) else 1
         names = column_names(self.columns) or (("word",) if width == 1 else ("word", "pos")[:width])
         names = (*names, *(f"column{c}" for c in range(len(names), width)))

@@ -36,6 +36,7 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import FileError, name_of
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary, decoded
+from maxmargin.tasks.tagging.io.named_columns import place_of
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 Pieces = list[str | None]
@@ -198,7 +199,9 @@ def _macro(functions: str, row: str, column: str, columns: Sequence[str]) -> Mac
         if len(column) > 6 or int(column) >= len(columns):
             raise ValueError(f"column {column} of {len(columns)}, counted from 0: {', '.join(columns)}")
         column = columns[int(column)]
-    elif column not in columns:
+    elif (place := place_of(column, columns)) is not None:
+        column = columns[place]
+    else:
         raise ValueError(f"no column {shown(column)}; there are {', '.join(columns)}")
     return Macro(found, int(row), "" if position else column)
 

@@ -24,6 +24,7 @@ from maxmargin.tasks.common.text import AnyPath, name_of, open_output, problem, 
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.tagging.io import json_lines, line_formats
 from maxmargin.tasks.tagging.io.line_formats import CONLLU, Layout
+from maxmargin.tasks.tagging.io.named_columns import place_of
 from maxmargin.tasks.tagging.io.splice import Insertions, spliced, spliced_k_best
 from maxmargin.tasks.tagging.io.table import WORD, AttributeText, Codes, TokenTable, texts
 
@@ -32,7 +33,8 @@ FORMATS = ("columns", "conllu", "slash", "crfsuite", "json")
 Labels = Sequence[str] | Sequence[Sequence[str]] | tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
 """Labels of all tokens: a flat list, a list per sentence, or codes and the names of the labels."""
 
-_ALIASES = {"form": WORD, "upostag": "upos", "xpostag": "xpos"}
+_OLD_NAMES = {"upostag": "upos", "xpostag": "xpos"}
+"""Columns of CoNLL-U as they were called in CoNLL-U's first version."""
 _SCORE = "Score="
 """Key of scores in the last column of CoNLL-U."""
 
@@ -99,10 +101,11 @@ class TaggedText:
         """Return the number of a column; ValueError lists the columns."""
         if self.table is None:
             raise ValueError(f"{self.source}: tokens have attributes and no columns, so there is no column {name!r}")
-        wanted = name if name in self.columns else _ALIASES.get(name, name) if self.format == "conllu" else name
-        if wanted not in self.columns:
+        wanted = _OLD_NAMES.get(name, name) if self.format == "conllu" and name not in self.columns else name
+        place = place_of(wanted, self.columns)
+        if place is None:
             raise ValueError(f"{self.source}: no column {name!r}; there are {', '.join(self.columns)}")
-        return self.columns.index(wanted)
+        return place
 
     def label_places(self) -> tuple[IntArray, IntArray]:
         """Return where the labels of all tokens begin and end in ``tokens.buffer``, shapes ``(n_tokens,)``.
@@ -167,6 +170,8 @@ def read_tagged(
     names = column_names(columns)
     data = read_text(path)
     form = format or recognized(path, data, named=names is not None)
+    if join and format is None and form == "columns":  # words without tags before others look like cells
+        form = "slash"
     return Parser(path, form, names, label, labeled, join)(data)
 
 
@@ -210,9 +215,10 @@ class Parser:
             what = f"CoNLL-U has its own ({', '.join(CONLLU)})" if form == "conllu" else "CRFsuite files have none"
             raise problem(path, None, f"columns are named, and {what}; leave the names out, or give the format columns")
         if form == "conllu":
-            names, label = CONLLU, _ALIASES.get(label, label) if label else "upos"
-            if label not in CONLLU[1:]:
+            place = place_of(_OLD_NAMES.get(label, label) if label else "upos", CONLLU)
+            if not place:
                 raise ValueError(f"no column {label!r} for labels; CoNLL-U has {', '.join(CONLLU[1:])}")
+            names, label = CONLLU, CONLLU[place]
         self.path, self.form, self.names, self.label, self.labeled, self.join = path, form, names, label, labeled, join
         self._lines: line_formats.FirstLine | None = None
         self._json: json_lines.Agreed | None = None
@@ -283,10 +289,14 @@ class Parser:
 
 
 def column_names(columns: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the names of columns from ``"word,pos,label"`` or a list; ValueError if one is empty or repeated."""
+    """Return the names of columns from ``"word,pos,label"`` or a list; ValueError if one is empty or repeated.
+
+    ``form`` means the same as ``word``.
+    """
     if columns is None:
         return None
     names = tuple(name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
+    names = tuple(WORD if name == "form" and WORD not in names else name for name in names)
     if not names or not all(names):
         raise ValueError("a column has no name; give for example word,pos,label")
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -435,8 +445,6 @@ def _insertions(text: TaggedText, names: Sequence[str], codes: Codes, column: st
         begin, end = text.label_places() if text.label is not None else (last, last)
         written = written if text.label is not None else [b"/" + name for name in written]
         return Insertions(text.data, begin, end, written, b"/", first=first, last=last, sentence_a_line=True)
-    if column is not None and column not in text.columns[1:]:
-        column = _ALIASES.get(column, column)
     at_column = text.column(column or text.label or "upos")
     if not at_column:
         raise ValueError("labels cannot replace the token numbers of CoNLL-U; choose another column")

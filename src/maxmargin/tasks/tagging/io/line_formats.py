@@ -210,6 +210,13 @@ def first_line_is_tagged(data: bytes) -> bool:
     return all(_TAGGED.fullmatch(word) for word in _first_words(line))
 
 
+def lines_end_tagged(data: bytes) -> bool:
+    """Return whether the last words of the first lines have tags, as they do where words without tags are joined."""
+    lines = first_lines(data)
+    whole = lines if data.endswith(b"\n") or len(lines) == 1 else lines[:-1]  # data may end within a line
+    return all(_TAGGED.fullmatch(line[-_LONG:].split()[-1]) for line in whole)
+
+
 def _first_words(line: bytes) -> list[bytes]:
     """Return the words of a line, or of its beginning if it is very long."""
     words = line[:_LONG].split()
