@@ -69,6 +69,23 @@ def test_training_reports_and_predictions_are_those_of_python(files):
     assert found == tagger.predict(read_tagged(files / "test").table)
 
 
+def test_gazetteers_and_the_preset_of_names(files):
+    (files / "towns.txt").write_text("Paris\nNew York\n")
+    columns = ("--columns", "word,pos,_,label", "--label", "label")
+    metadata = trained(files, *columns, "--gazetteer", str(files / "towns.txt"), train="train.tsv")
+    assert metadata["preset"] == "ner"
+    assert "labels mark names" in metadata["preset_reason"]
+    model = mm.load(files / "other")
+    assert model.extractor.template.gazetteers == ("towns",)
+    assert "pos" in model.extractor.template.columns_used
+    assert run("tag", "predict", str(files / "other"), str(files / "test.tsv")).count("\n") > 100
+    said = failed("tag", "train", str(files / "train"), "--out", str(files / "x"), "--gazetteer", "a=none")
+    assert "none: No such file or directory" in said
+    metadata = trained(files, "--columns", "word,pos,_,_", "--label", "pos", train="train.tsv")
+    assert metadata["preset"] == "pos"
+    assert "pos" not in mm.load(files / "other").extractor.template.columns_used  # its own labels
+
+
 def test_the_table_of_facts(files):
     shown = run("tag", "train", str(files / "train"), "--out", str(files / "shown"))
     for word in ("relative_gap", "seconds_reading", "seconds_features", "seconds_training", "converged"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin.tasks.tagging import TaggingEncoder, train_tagger
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.presets import PRESETS, preset
 from maxmargin.tasks.tagging.encoder.templates import Template
@@ -42,7 +43,7 @@ def test_lines_of_presets_have_names_of_their_own(name):
 def test_presets_without_their_columns_are_refused():
     with pytest.raises(ValueError, match=r"preset chunking, line [0-9]+: no column 'pos'; there are word"):
         preset("chunking", ("word",))
-    with pytest.raises(ValueError, match="preset pos, line 2: the learned column cannot be called 'class'"):
+    with pytest.raises(ValueError, match="preset pos, line 2: the new column cannot be called 'class'"):
         preset("pos", ("word", "class"))
     with pytest.raises(ValueError, match="no preset 'parsing'; choose one of chunking, ner, pos"):
         preset("parsing", COLUMNS)
@@ -55,7 +56,7 @@ def test_presets_without_their_columns_are_refused():
         ("!learn word word", "cannot be called 'word'"),
         ("!learn 2 word", "cannot be called '2'"),
         ("!learn class form", "no column 'form'; there are word, pos"),
-        ("!learn a word\n!learn b word", "the column 'a' is learned already"),
+        ("!learn a word\n!learn b word", "there is a line !learn already"),
         ("!forget class", "unknown setting '!forget class'; use"),
     ],
 )
@@ -77,3 +78,43 @@ def test_learned_columns_can_be_named_and_counted():
 
 def test_templates_without_learned_columns_name_none():
     assert Template.parse("U:%x[0,0]", COLUMNS).learned is None
+
+
+def test_lines_of_optional_columns_are_left_out():
+    text = "!optional pos\nU0:%x[0,word]\nU1:%x[0,pos]\nU2:%x[-1,pos]|%x[0,word]"
+    without, given = Template.parse(text, ("word",)), Template.parse(text, COLUMNS)
+    assert (len(without.unigrams), len(given.unigrams)) == (1, 3)
+    assert (without.columns_used, given.columns_used) == (("word",), ("word", "pos"))
+    assert without.columns_needed == given.columns_needed == ("word",)
+    assert len(preset("ner", COLUMNS).unigrams) > len(preset("ner", ("word",)).unigrams)
+
+
+TEXT = [["Anna", "sings", "in", "Rome", "today"], ["The", "cat", "sleeps"]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "columns", "found"),
+    [
+        (["B-PER", "O", "O", "B-LOC", "O", "O", "O", "O"], ("word",), "ner"),
+        (["B-PER", "O", "O", "B-LOC", "O", "O", "O", "O"], ("word", "pos"), "ner"),
+        (["PER", "O", "O", "LOC", "O", "O", "O", "O"], ("word",), "ner"),
+        (["S-person", "O", "O", "U-loc", "O", "O", "O", "O"], ("word",), "ner"),
+        (["B-thing", "O", "O", "B-part", "O", "O", "O", "O"], ("word",), "ner"),
+        (["B-NP", "B-VP", "B-PP", "B-NP", "B-NP", "B-NP", "I-NP", "B-VP"], ("word", "pos"), "chunking"),
+        (["B-NP", "B-VP", "B-PP", "B-NP", "B-NP", "B-NP", "I-NP", "B-VP"], ("word",), "pos"),
+        (["B-NP", "O", "O", "B-NP", "O", "B-NP", "I-NP", "O"], ("word", "pos"), "chunking"),
+        (["B-x", "B-y", "O", "B-x", "B-x", "B-x", "I-x", "B-y"], ("word", "pos"), "chunking"),
+        (["PROPN", "VERB", "ADP", "PROPN", "NOUN", "DET", "NOUN", "VERB"], ("word",), "pos"),
+        (["PROPN", "VERB", "ADP", "PROPN", "NOUN", "DET", "NOUN", "VERB"], ("word", "pos"), "pos"),
+        ([1, 2, 3, 4, 1, 2, 3, 4], ("word",), "pos"),
+    ],
+)
+def test_the_preset_is_chosen_by_the_labels(labels, columns, found):
+    X = [[word if len(columns) == 1 else (word, "N") for word in words] for words in TEXT]
+    y = [labels[:5], labels[5:]]
+    model = train_tagger(TaggingEncoder(columns=columns), X, y)
+    assert model.metadata["preset"] == found
+    assert model.metadata["preset_reason"].startswith("labels ")
+    assert train_tagger(TaggingEncoder(preset="pos", columns=columns), X, y).metadata["preset_reason"] == ""
+    y[0][1] = None
+    assert train_tagger(TaggingEncoder(columns=columns), X, y).metadata["preset"] == found

@@ -19,6 +19,7 @@ from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
+from maxmargin.tasks.tagging.encoder.gazetteers import Given
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
@@ -126,7 +127,8 @@ class SequenceTagger(Predictor):
     labels are any hashable values, None (or ``unknown``) for unknown ones.
 
     Args:
-        preset: "pos", "chunking" or "ner": a built-in template (docs/tagging-presets.md).
+        preset: "pos", "chunking" or "ner": a built-in template (docs/tagging-presets.md); None chooses one by what the
+            labels of tokens of text mark, ``model_.metadata["preset_reason"]`` says why.
         template: a template text in CRF++'s syntax, or a :class:`Template`; instead of a preset.
         columns: names of the columns of tokens, if there are several.
         order: order of the chain, 1 or 2.
@@ -139,6 +141,8 @@ class SequenceTagger(Predictor):
         min_count: attributes of fewer tokens are dropped; None for the default of the preset, or 1.
         support: which pairs of attributes and labels have weights: "negative" (those that occur, and wrong ones that
             the first passes predict), "observed" (those that occur) or "all".
+        gazetteers: lists of names for tokens of text: files with an entry per line, as ``FILE`` or ``NAME=FILE``, or a
+            dictionary from names to files or to lists of entries; a TAB and a label may follow an entry.
         C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
             preset, or 0.1.
         loss: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
@@ -179,6 +183,7 @@ class SequenceTagger(Predictor):
         unknown: Hashable = None,
         min_count: int | None = None,
         support: str = "negative",
+        gazetteers: Given | None = None,
         C: float | Sequence[float] | None = None,
         loss: TagLoss | None = None,
         solver: Solver | str = "auto",
@@ -195,7 +200,8 @@ class SequenceTagger(Predictor):
     ) -> None:
         self.preset, self.template, self.columns, self.order = preset, template, columns, order
         self.constraints, self.forbidden, self.classes, self.unknown = constraints, forbidden, classes, unknown
-        self.min_count, self.support, self.C, self.loss = min_count, support, C, loss
+        self.min_count, self.support, self.gazetteers = min_count, support, gazetteers
+        self.C, self.loss = C, loss
         self.solver, self.tol, self.max_iter, self.max_seconds = solver, tol, max_iter, max_seconds
         self.metric, self.patience, self.n_jobs, self.random_state = metric, patience, n_jobs, random_state
         self.checkpoint, self.verbose, self.callbacks = checkpoint, verbose, callbacks

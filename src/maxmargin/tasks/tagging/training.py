@@ -110,6 +110,7 @@ def train_tagger(
         "tokens": len(data.codes),
         "support": encoder.support,
         "preset": encoder.preset,
+        "preset_reason": encoder.preset_reason,
         **model.metadata,
         "seconds": time.perf_counter() - began,  # with the search for the support, and of all runs
     }

@@ -57,7 +57,7 @@ def train(
     preset: Annotated[
         str | None,
         typer.Option(
-            "--preset", help="Built-in template: chunking, ner or pos.", show_default="chunking if there is a pos"
+            "--preset", help="Built-in template: chunking, ner or pos.", show_default="by what the labels mark"
         ),
     ] = None,
     order: Annotated[int, typer.Option("--order", min=1, max=2, help="Order of the chain.")] = 1,
@@ -74,6 +74,14 @@ def train(
     support: Annotated[
         str, typer.Option("--support", help="Attributes and labels with weights: negative, observed or all.")
     ] = "negative",
+    gazetteer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gazetteer",
+            metavar="[NAME=]FILE",
+            help="A list of names, one per line; TAB and a label may follow. Repeatable.",
+        ),
+    ] = None,
     C: Annotated[
         str | None,
         numbers_option(
@@ -119,6 +127,10 @@ def train(
         texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
         data = [(text.tokens, labels_of(text, unknown)) for text in texts]
         features = features_of(texts[0], template, preset)
+        if gazetteer:
+            from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
+
+            features["gazetteers"] = Gazetteers.read(gazetteer)
         reading = time.perf_counter() - began
     with errors_as_lines(checkpoints.summary):
         from maxmargin.solvers import Checkpoint
@@ -184,7 +196,6 @@ def _solver(name: str) -> Solver:
 def features_of(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
     """Return the template or preset for a file, as settings of a tagger; ValueError if the file lacks columns."""
     from maxmargin.tasks.common.text import read_text
-    from maxmargin.tasks.tagging.encoder.presets import default_preset
     from maxmargin.tasks.tagging.encoder.presets import preset as preset_named
     from maxmargin.tasks.tagging.encoder.templates import Template
 
@@ -203,15 +214,15 @@ def features_of(text: TaggedText, template: str | None, preset: str | None) -> d
                 f"{template}: it uses the column {text.label!r} of the labels; use the others: {', '.join(inputs)}"
             )
         return {"template": parsed}
-    chosen = preset or default_preset(inputs)
-    needed = preset_named(chosen, PRESET_COLUMNS).columns_used
+    needed = ("word",) if preset is None else preset_named(preset, PRESET_COLUMNS).columns_needed
     missing = [name for name in needed if name not in inputs]
     if missing:
+        whose = "a preset needs" if preset is None else f"the preset {preset} needs"
         raise ValueError(
-            f"{text.source}: the preset {chosen} needs the column {missing[0]!r} besides the labels, and there are "
+            f"{text.source}: {whose} the column {missing[0]!r} besides the labels, and there are "
             f"{', '.join(inputs) or 'none'}; name them with --columns, or give a --template"
         )
-    return {"preset": chosen}
+    return {"preset": preset, "columns": inputs}
 
 
 def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
@@ -235,7 +246,8 @@ def _print_tried(tried: list[dict[str, float]], chosen: float) -> None:
 
 def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, began: float) -> dict[str, Any]:
     metadata, described = model.metadata, model.describe()
-    names = "preset", "C", "solver", "status", "iterations", "relative_gap"
+    reason = {"preset_reason": metadata["preset_reason"]} if metadata.get("preset_reason") else {}
+    names = "C", "solver", "status", "iterations", "relative_gap"
     of_dev = "run_relative_gap", "dev_score", "dev_iteration"
     more = ["attributes_of_pairs"] if described["attributes_of_pairs"] else []
     return {
@@ -244,6 +256,8 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
         "sentences": metadata["sentences"],
         "tokens": metadata["tokens"],
         **{name: described[name] for name in ("labels", "attributes", *more, "weights", "constraints")},
+        "preset": metadata["preset"],
+        **reason,
         **{name: metadata[name] for name in names},
         **{name: metadata[name] for name in of_dev if name in metadata},
         "temperature": model.temperature,

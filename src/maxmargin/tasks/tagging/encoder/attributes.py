@@ -6,7 +6,7 @@ compiled string table numbers them exactly: two attributes never share a number,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +22,7 @@ from maxmargin.features.entries import Entries
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.tagging.io.table import AttributeText
+from maxmargin.tasks.tagging.io.table import AttributeText, packed
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +196,14 @@ class AttributeVocabulary:
 
     def __setstate__(self, state: dict[str, npt.NDArray[Any]]) -> None:
         self.table = _kernels.StringTable.from_strings(state["text"], state["ends"])
+
+
+def numbers_of(vocabulary: AttributeVocabulary, names: Sequence[str], *, grow: bool = False) -> npt.NDArray[np.int32]:
+    """Return the numbers of names, -1 for those that are not there unless they are added (``grow``)."""
+    text, ends = packed(names)
+    found = np.empty(len(names), dtype=np.int32)
+    vocabulary.table.number(np.frombuffer(text, dtype=np.uint8), ends[:-1].copy(), ends[1:].copy(), grow, found)
+    return found
 
 
 def decoded(text: bytes, ends: IntArray) -> list[str]:

@@ -20,9 +20,11 @@ from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.tagging.encoder.added_columns import AddedColumns
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
 from maxmargin.tasks.tagging.encoder.templates import Template
-from maxmargin.tasks.tagging.encoder.word_classes import Coded, WordClasses
+from maxmargin.tasks.tagging.encoder.word_classes import Coded
 from maxmargin.tasks.tagging.io.named_columns import cells_of, dictionaries_of, is_frame, names_of, refuse_frame
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 
@@ -174,18 +176,19 @@ class TemplateExtractor(_NamedExtractor):
 
     Attributes:
         template: defines the attributes.
-        classes: learned word classes; None if the template has none, and before training.
+        added: columns that are added to the tokens.
     """
 
     template: Template
-    classes: WordClasses | None = None
+    added: AddedColumns = field(default_factory=AddedColumns)
 
     kind = "template"
 
     @classmethod
-    def of(cls, template: Template) -> Self:
+    def of(cls, template: Template, gazetteers: Gazetteers | None = None) -> Self:
         """Return an extractor that knows no attributes yet."""
-        return cls(template=template, edges=AttributeVocabulary() if template.edges else None)
+        edges = AttributeVocabulary() if template.edges else None
+        return cls(template=template, edges=edges, added=AddedColumns(gazetteers=gazetteers))
 
     def prepared(self, X: Any) -> TokenTable:
         """Return sentences as a table with the template's columns; ValueError if one is missing."""
@@ -218,39 +221,27 @@ class TemplateExtractor(_NamedExtractor):
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
-        table = self.prepared(X)
-        if self.classes is not None and self.template.learned is not None:
-            table = self.classes.columns(table, name=self.template.learned[0])
+        table = self.added.columns(self.prepared(X), self.template)
         edges = None if self.edges is None else self.template.apply_edges(table, self.edges)
         return TokenRows(self.template.apply(table, self.tokens), edges)
 
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
-        table, classes = self.prepared(X), self.classes
-        if self.template.learned is not None:
-            name, source = self.template.learned
-            if classes is not None:  # of earlier sentences: the meaning of weights must not change
-                table = classes.columns(table, name=name)
-            else:
-                if labels is None:
-                    raise ValueError("the template learns word classes from labels; give labels")
-                classes = WordClasses.learn(table, labels, source=source)
-                table = WordClasses.crossed(table, labels, name=name, source=source)
+        added, table = self.added.learned(self.prepared(X), self.template, labels)
         vocabulary = _grown(self.tokens)
         rows = self.template.apply(table, vocabulary, grow=True)
         tokens, rows = vocabulary.cut(rows, min_count, len(self.tokens))
         if self.edges is None:
-            return replace(self, tokens=tokens, classes=classes), TokenRows(rows)
+            return replace(self, tokens=tokens, added=added), TokenRows(rows)
         vocabulary = _grown(self.edges)
         of_edges = self.template.apply_edges(table, vocabulary, grow=True)
         edges, of_edges = vocabulary.cut(of_edges, min_count, len(self.edges))
-        return replace(self, tokens=tokens, edges=edges, classes=classes), TokenRows(rows, of_edges)
+        return replace(self, tokens=tokens, edges=edges, added=added), TokenRows(rows, of_edges)
 
     def state(self) -> State:
         """See :meth:`Extractor.state`."""
         state: State = {"template": str(self.template), "columns": list(self.template.columns)}
-        if self.classes is not None:
-            state |= {"word_class_names": list(self.classes.names), **_named("word_classes", self.classes.to_arrays())}
+        state |= self.added.state()
         edges = {} if self.edges is None else _named("edge_attributes", self.edges.to_arrays())
         return state | _named("attributes", self.tokens.to_arrays()) | edges
 
@@ -260,14 +251,13 @@ class TemplateExtractor(_NamedExtractor):
         columns = state["columns"]
         if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
             raise ValueError("its columns are damaged")
-        template = Template.parse(state["template"], columns, "its template")
+        names = state.get("gazetteer_names", [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("its gazetteers are damaged")
+        template = Template.parse(state["template"], columns, "its template", names)
         edges = _vocabulary("edge_attributes", state) if template.edges else None
-        classes = None
-        if template.learned is not None:
-            prefix = "word_classes_"
-            own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
-            classes = WordClasses.from_arrays(own, state["word_class_names"], template.learned[1])
-        return cls(_vocabulary("attributes", state), edges, template=template, classes=classes)
+        added = AddedColumns.from_state(state, template)
+        return cls(_vocabulary("attributes", state), edges, template=template, added=added)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,13 +31,15 @@ from maxmargin.tasks.tagging.encoder.extraction import (
     TokenRows,
     first_token,
 )
+from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers, Given
 from maxmargin.tasks.tagging.encoder.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
-from maxmargin.tasks.tagging.encoder.presets import Defaults, default_preset, defaults, preset
+from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults, preset
+from maxmargin.tasks.tagging.encoder.presets.choice import chosen_preset
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.io.files import column_names
 from maxmargin.tasks.tagging.io.named_columns import is_frame, is_numeric, names_of, refuse_frame
-from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
+from maxmargin.tasks.tagging.io.table import AttributeText, Codes, TokenTable
 
 SUPPORTS = ("negative", "observed", "all")
 
@@ -55,6 +57,7 @@ class TaggingEncoder(Encoder):
         extractor: turns inputs into attributes.
         weight_layout: meaning of the weights; without labels before :meth:`fit`.
         pieces: whether examples are runs of known labels, which may begin and end with any label.
+        preset_reason: why the preset was chosen; empty if it was given.
     """
 
     preset: str | None = None
@@ -67,9 +70,11 @@ class TaggingEncoder(Encoder):
     unknown: Hashable = None
     min_count: int | None = None
     support: str = "negative"
+    gazetteers: Given | None = None
     extractor: Extractor = field(default_factory=MatrixExtractor)
     weight_layout: WeightLayout = field(default_factory=lambda: WeightLayout(0, 1, None, Support.empty(0)))
     pieces: bool = False
+    preset_reason: str = ""
 
     kind = "sequence tagging"
     model_class = "maxmargin.tasks.tagging.model:TaggerModel"
@@ -121,6 +126,8 @@ class TaggingEncoder(Encoder):
 
     def parse(self, X: Any) -> Any:
         """Return the inputs as extractors take them: tokens with columns as a table."""
+        if not self.fitted and self.preset is None and self.template is None and self._text_columns(X) is not None:
+            return X  # their template is chosen when the labels are known
         return self._extractor_of(X).prepared(X)
 
     def learn(self, parsed: Any, y: Any) -> Self:
@@ -138,11 +145,12 @@ class TaggingEncoder(Encoder):
         codes = given.codes(labels)
         if not (codes >= 0).any():
             raise ValueError("no label is known; label at least some tokens")
-        extractor = self._extractor_of(X)
+        chosen = self._with_preset(X, labels, codes)
+        extractor = chosen._extractor_of(X)
         X = extractor.prepared(X)
         if isinstance(X, TokenTable):
             given.check_lengths(X.lengths)  # before word classes are learned
-        least = 1 if self.fitted else self._defaults(extractor).min_count
+        least = 1 if self.fitted else chosen._defaults(extractor).min_count
         extractor, rows = extractor.learn(X, self.min_count or least, (codes, [str(label) for label in labels]))
         given.check_lengths(rows.lengths)
         data, k, layout = LabeledRows(rows, codes), len(labels), self.weight_layout
@@ -152,7 +160,7 @@ class TaggingEncoder(Encoder):
             layout = WeightLayout(k, self.order, constraints, Support.empty(k), edges)
         elif layout.constraints is not None:
             check_gold(layout.constraints, data, X, labels, "the model", "train a new model with fit")
-        return replace(self, classes=labels, extractor=extractor, weight_layout=layout), data
+        return replace(chosen, classes=labels, extractor=extractor, weight_layout=layout), data
 
     def encoded(self, data: LabeledRows, *, pieces: bool = False) -> tuple[Self, Batch, SparsePoint]:
         """Return the encoder with the support of sentences, their batch and their gold outputs; all labels are known.
@@ -214,35 +222,69 @@ class TaggingEncoder(Encoder):
             return self.extractor
         if isinstance(X, AttributeText):
             return self._without_template("attributes of tokens", ItemExtractor())
+        columns = self._text_columns(X)
+        if columns is not None:
+            gazetteers = None if self.gazetteers is None else Gazetteers.read(self.gazetteers)
+            return TemplateExtractor.of(
+                self._template(columns, () if gazetteers is None else gazetteers.names), gazetteers
+            )
+        first = checks.examples(X)[0]
+        if sp.issparse(first) or isinstance(first, (np.ndarray, FeatureSequence)) or is_frame(first):
+            return self._without_template("matrices", MatrixExtractor())
+        return self._without_template("attributes of tokens", ItemExtractor())
+
+    def _text_columns(self, X: Any) -> tuple[str, ...] | None:
+        """Return the columns of tokens for a template; None if the inputs are not tokens of text."""
         if isinstance(X, TokenTable):
-            return TemplateExtractor.of(self._template(X.columns))
+            return column_names(self.columns) or X.columns
+        if isinstance(X, AttributeText):
+            return None
         refuse_frame(X)
         sentences = checks.examples(X)
         first = sentences[0]
         if is_frame(first):
-            if is_numeric(first):
-                return self._without_template("matrices", MatrixExtractor())
-            return TemplateExtractor.of(self._template(names_of(first) or ("word",)))
+            return None if is_numeric(first) else names_of(first) or ("word",)
         if sp.issparse(first) or (isinstance(first, (np.ndarray, FeatureSequence)) and not _of_text(first)):
-            return self._without_template("matrices", MatrixExtractor())
+            return None
         token = first_token(sentences)
         if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
-            return ItemExtractor()
+            return None
         if (named := names_of(token)) is not None:
-            return TemplateExtractor.of(self._template(named))
+            return named
         width = len(token) if isinstance(token, (list, tuple)) else 1
         names = column_names(self.columns) or (("word",) if width == 1 else ("word", "pos")[:width])
-        names = (*names, *(f"column{c}" for c in range(len(names), width)))
-        return TemplateExtractor.of(self._template(names[:width]))
+        return (*names, *(f"column{c}" for c in range(len(names), width)))[:width]
+
+    def _with_preset(self, X: Any, labels: tuple[Hashable, ...], codes: Codes) -> Self:
+        """Return the encoder with a preset for its labels, unless it has a template, or the inputs need none."""
+        if self.fitted or self.preset is not None or self.template is not None:
+            return self
+        columns = self._text_columns(X)
+        if columns is None:
+            return self
+        found = chosen_preset(labels, codes, columns)
+        return replace(self, preset=found.preset, preset_reason=found.reason)
 
     def _without_template(self, what: str, extractor: Extractor) -> Extractor:
         if self.preset is not None or self.template is not None:
             raise ValueError(f"{what} need no template or preset; leave it out, or give tokens of text")
+        if self.gazetteers is not None:
+            raise ValueError(f"{what} cannot be looked up in gazetteers; leave them out, or give tokens of text")
         return extractor
 
-    def _template(self, columns: Sequence[str]) -> Template:
+    def _template(self, columns: Sequence[str], gazetteers: Sequence[str]) -> Template:
+        found = self._parsed_template(columns, gazetteers)
+        if gazetteers and "gazetteer" not in found.added:
+            raise ValueError(
+                f"there are gazetteers ({', '.join(gazetteers)}), and the template does not use them; add the lines "
+                "'!gazetteer listed word' and 'U:%filled[0,listed]', or leave the gazetteers out"
+            )
+        return found
+
+    def _parsed_template(self, columns: Sequence[str], gazetteers: Sequence[str]) -> Template:
         if isinstance(self.template, Template):
-            return self.template
+            given = self.template
+            return given if not gazetteers else Template.parse(given.text, given.columns, "template", gazetteers)
         if self.preset is not None:
             _checks.instance("preset", self.preset, str, "the name of a preset")
         if self.template is not None:
@@ -252,13 +294,14 @@ class TaggingEncoder(Encoder):
                     f"template must be the text of a template, got {shown(self.template)}; read a file with "
                     "template=Path(...).read_text()"
                 )
-            return Template.parse(self.template, columns)
-        return preset(self.preset or default_preset(columns), columns)
+            return Template.parse(self.template, columns, gazetteers=gazetteers)
+        assert self.preset is not None  # chosen by the labels, if it was not given
+        return preset(self.preset, columns, gazetteers)
 
     def _defaults(self, extractor: Extractor) -> Defaults:
         if not isinstance(extractor, TemplateExtractor) or self.template is not None:
             return defaults(None)
-        return defaults(self.preset or default_preset(extractor.template.columns))
+        return defaults(self.preset)
 
     @property
     def default_C(self) -> float:

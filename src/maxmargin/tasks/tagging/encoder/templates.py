@@ -13,8 +13,13 @@ one), as in CRF++: text in which ``%x[row,column]`` stands for a cell, with ``ro
 Cells before the sentence are ``_B-1``, ``_B-2``, ..., those after it ``_B+1``, ...; with the line ``!boundary omit``,
 attributes that need such a cell are dropped instead. Beyond CRF++, columns may have names, ``%%`` is a percent sign,
 and functions of a cell may replace ``x``, several of them joined by dots: see :data:`FUNCTIONS`. An attribute is
-dropped if one of its functions has no value. The line ``!learn class word`` adds a column ``class``: the word classes
-that :class:`~maxmargin.tasks.tagging.encoder.word_classes.WordClasses` learns from column ``word`` and the labels.
+dropped if one of its functions has no value.
+
+Lines that begin with ``!`` are settings. ``!optional pos``: lines that use the column ``pos`` are left out if there is
+none. Others add columns: ``!learn class word`` the word classes that
+:class:`~maxmargin.tasks.tagging.encoder.word_classes.WordClasses` learns from column ``word`` and the labels, and
+``!gazetteer listed word`` where entries of :class:`~maxmargin.tasks.tagging.encoder.gazetteers.Gazetteers` occur; a
+line that uses this column stands for one line per gazetteer.
 
 A function is computed once per distinct cell of its column, by Python's string functions; a kernel joins the results
 (``token_attributes.hpp``).
@@ -23,8 +28,8 @@ A function is computed once per distinct cell of its column, by Python's string 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,112 +41,16 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import FileError, name_of
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary, decoded
+from maxmargin.tasks.tagging.encoder.cell_functions import FUNCTIONS as FUNCTIONS
+from maxmargin.tasks.tagging.encoder.cell_functions import POSITIONS, Pieces, change
 from maxmargin.tasks.tagging.io.named_columns import place_of
 from maxmargin.tasks.tagging.io.table import TokenTable
-
-Pieces = list[str | None]
-Change = Callable[[list[str]], Pieces]
 
 REACH = 100
 """Largest distance of a row from the token."""
 
-_POSITIONS = ("first", "last")
 _MACRO = re.compile(r"%([a-z_]+(?:\([^()]*\))?(?:\.[a-z_]+(?:\([^()]*\))?)*)\[([^\[\],]*),([^\[\],]*)\]")
 _FUNCTION = re.compile(r"([a-z_]+)(?:\(([^()]*)\))?")
-_DIGIT = re.compile(r"\d")
-_RUN = re.compile(r"([^\0Xxd])\1+")
-_HYPHENS = re.compile("[-\u2010-\u2015]")
-
-
-class _ShapeTable(dict[int, str]):
-    """Shapes of characters: ``X``, ``x`` or ``d`` for letters by case and digits; others stay as they are."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        if character.isupper() or character.istitle():
-            found = "X"
-        elif character.isalpha():
-            found = "x"
-        else:
-            found = "d" if character.isdecimal() else character
-        self[code] = found
-        return found
-
-
-_SHAPES = _ShapeTable()
-
-
-def _whole(change: Callable[[str], str]) -> Change:
-    """Apply a function of text that preserves NUL to all cells in one call."""
-
-    def changed(cells: list[str]) -> Pieces:
-        found: Pieces = list(change("\0".join(cells)).split("\0")) if cells else []
-        return found if len(found) == len(cells) else [change(cell) for cell in cells]
-
-    return changed
-
-
-def _short_shape(text: str) -> str:
-    shape = text.translate(_SHAPES)
-    for letter in "Xxd":
-        while letter * 2 in shape:
-            shape = shape.replace(letter * 2, letter)
-    return _RUN.sub(r"\1", shape)
-
-
-def _prefix(size: int) -> Change:
-    return lambda cells: [cell[:size] if len(cell) >= size else None for cell in cells]
-
-
-def _suffix(size: int) -> Change:
-    return lambda cells: [cell[-size:] if len(cell) >= size else None for cell in cells]
-
-
-def _length(most: int | None) -> Change:
-    return lambda cells: [str(len(cell) if most is None else min(len(cell), most)) for cell in cells]
-
-
-def _test(name: str, holds: Callable[[str], Any]) -> Change:
-    return lambda cells: [name if holds(cell) else None for cell in cells]
-
-
-_IS: dict[str, Callable[[str], Any]] = {
-    "alpha": str.isalpha,
-    "ascii": str.isascii,
-    "digit": str.isdecimal,
-    "lower": str.islower,
-    "punctuation": lambda cell: cell != "" and not any(character.isalnum() for character in cell),
-    "title": str.istitle,
-    "upper": str.isupper,
-}
-_HAS: dict[str, Callable[[str], Any]] = {
-    "digit": _DIGIT.search,
-    "hyphen": _HYPHENS.search,
-    "letter": lambda cell: any(character.isalpha() for character in cell),
-    "lower": lambda cell: any(character.islower() for character in cell),
-    "upper": lambda cell: any(character.isupper() for character in cell),
-}
-_PLAIN: dict[str, Change] = {
-    "x": lambda cells: list(cells),
-    "lower": _whole(str.lower),
-    "digits": _whole(lambda text: _DIGIT.sub("0", text)),
-    "shape": _whole(lambda text: text.translate(_SHAPES)),
-    "short_shape": _whole(_short_shape),
-}
-
-FUNCTIONS: dict[str, str] = {
-    "x": "the cell",
-    "lower": "in lower case",
-    "digits": "every digit as 0",
-    "prefix(n)": "the first n characters; no value if there are fewer",
-    "suffix(n)": "the last n characters; no value if there are fewer",
-    "shape": "X for capitals, x for other letters, d for digits, other characters as they are",
-    "short_shape": "the shape, each run of equal characters as one",
-    "length": "the number of characters; length(n) is at most n",
-    "is(test)": f"the name of the test if it holds, otherwise no value: {', '.join([*_IS, *_POSITIONS])}",
-    "has(test)": f"the same for any character of the cell: {', '.join(_HAS)}",
-}
-"""Functions that may stand between ``%`` and ``[row,column]``."""
 
 
 @dataclass(frozen=True)
@@ -162,38 +71,17 @@ class Macro:
 Items = tuple[str | Macro, ...]
 
 
-def _change(name: str, argument: str | None) -> Change:
-    """A function by name; ValueError says what is wrong with it."""
-    if name in _PLAIN:
-        if argument is not None:
-            raise ValueError(f"{name} takes no argument")
-        return _PLAIN[name]
-    if name in ("prefix", "suffix", "length"):
-        if name == "length" and argument is None:
-            return _length(None)
-        if argument is None or not argument.isascii() or not argument.isdigit() or not 0 < int(argument) <= 1000:
-            raise ValueError(f"{name} takes a number of characters from 1 to 1000, as {name}(3)")
-        return {"prefix": _prefix, "suffix": _suffix, "length": _length}[name](int(argument))
-    if name in ("is", "has"):
-        tests = _IS if name == "is" else _HAS
-        if argument not in tests:
-            known = ", ".join([*tests, *(_POSITIONS if name == "is" else ())])
-            raise ValueError(f"{name} takes one of {known}")
-        return _test(argument, tests[argument])
-    raise ValueError(f"unknown function {shown(name)}; use one of {', '.join(FUNCTIONS)}")
-
-
 def _macro(functions: str, row: str, column: str, columns: Sequence[str]) -> Macro:
     """Parse a macro; ValueError says what is wrong."""
     found = tuple((match[1], match[2]) for match in _FUNCTION.finditer(functions))
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,6}\s*", row) or abs(int(row)) > REACH:
         raise ValueError(f"row {shown(row)} is not an integer from -{REACH} to {REACH}")
-    position = any(name == "is" and argument in _POSITIONS for name, argument in found)
+    position = any(name == "is" and argument in POSITIONS for name, argument in found)
     if position and len(found) > 1:
         raise ValueError(f"is({found[-1][1]}) cannot be joined with other functions")
     if not position:
         for name, argument in found:
-            _change(name, argument)
+            change(name, argument)
     column = column.strip()
     if column.isascii() and column.isdigit():
         if len(column) > 6 or int(column) >= len(columns):
@@ -229,15 +117,89 @@ def _items(line: str, columns: Sequence[str]) -> Items:
     return (*items, literal) if literal or not items else tuple(items)
 
 
-def _learned(names: Sequence[str], columns: Sequence[str]) -> tuple[str, str]:
-    """Parse the column to learn and its source; ValueError says what is wrong."""
+@dataclass(frozen=True)
+class Added:
+    """A column that the encoder adds.
+
+    Attributes:
+        kind: ``learn`` (labels of words) or ``gazetteer`` (listed names).
+        name: its name.
+        source: the column of the words.
+    """
+
+    kind: str
+    name: str
+    source: str
+
+
+ADDED = {"learn": "!learn class word", "gazetteer": "!gazetteer listed word"}
+"""Kinds of added columns, and the usual lines."""
+
+
+def _added(kind: str, names: Sequence[str], columns: Sequence[str]) -> Added:
+    """Parse the column to add and its source; ValueError says what is wrong."""
     if len(names) != 2:
-        raise ValueError("learn takes the name of the new column and that of the words, as in '!learn class word'")
+        raise ValueError(f"{kind} takes the name of the new column and that of the words, as in {ADDED[kind]!r}")
     if names[0] in columns or names[0].isdigit():
-        raise ValueError(f"the learned column cannot be called {shown(names[0])}; give it a name that no column has")
+        raise ValueError(f"the new column cannot be called {shown(names[0])}; give it a name that no column has")
     if names[1] not in columns:
         raise ValueError(f"no column {shown(names[1])}; there are {', '.join(columns)}")
-    return names[0], names[1]
+    return Added(kind, names[0], names[1])
+
+
+class _Settings:
+    """The lines of a template that begin with ``!``, as far as they have been read."""
+
+    def __init__(self, columns: Sequence[str], gazetteers: Sequence[str]) -> None:
+        self.known, self.gazetteers = tuple(columns), tuple(gazetteers)
+        self.absent: tuple[str, ...] = ()
+        self.added: dict[str, Added] = {}
+        self.omit = False
+        self.optional: tuple[str, ...] = ()
+
+    def read(self, line: str) -> None:
+        """Read a line; ValueError says what is wrong."""
+        words = line[1:].split()
+        kind = words[0] if words else ""
+        if kind in ADDED:
+            if kind in self.added:
+                raise ValueError(f"there is a line !{kind} already; leave this one out")
+            self.added[kind] = _added(kind, words[1:], self.known)
+            self.known = (*self.known, self.added[kind].name)
+            if kind == "gazetteer" and not self.gazetteers:
+                self.absent = (*self.absent, self.added[kind].name)
+        elif kind == "optional" and words[1:]:
+            self.optional = (*self.optional, *words[1:])
+            missing = tuple(name for name in words[1:] if name not in self.known)
+            self.absent, self.known = (*self.absent, *missing), (*self.known, *missing)
+        elif words in (["boundary", "omit"], ["boundary", "mark"]):
+            self.omit = words[1] == "omit"
+        else:
+            use = ", ".join(map(repr, ("!boundary omit", "!boundary mark", "!optional pos", *ADDED.values())))
+            raise ValueError(f"unknown setting {shown(line)}; use one of {use}")
+
+    def lines(self, items: Items) -> list[Items]:
+        """Return a line as it is, none if a column is absent, or one per gazetteer if it uses their column."""
+        columns = {item.column for item in items if isinstance(item, Macro)}
+        if columns & set(self.absent):
+            return []
+        added = self.added.get("gazetteer")
+        if added is None or added.name not in columns:
+            return [items]
+        return [
+            tuple(
+                replace(item, column=gazetteer_column(added, name))
+                if isinstance(item, Macro) and item.column == added.name
+                else item
+                for item in items
+            )
+            for name in self.gazetteers
+        ]
+
+
+def gazetteer_column(added: Added, name: str) -> str:
+    """Return the column of one gazetteer."""
+    return f"{added.name}:{name}"
 
 
 @dataclass(frozen=True)
@@ -250,7 +212,9 @@ class Template:
         unigrams: attributes of tokens, each as literal text and macros.
         bigrams: attributes of pairs of neighbors, likewise.
         omit: whether attributes with cells outside the sentence are dropped.
-        learned: the column of word classes and the column they are learned from; None without word classes.
+        added: columns that the encoder adds, by their kinds.
+        gazetteers: names of the gazetteers; lines that use their column stand once for each.
+        optional: columns that a table may lack; lines that use one which it lacks are left out.
     """
 
     text: str
@@ -258,54 +222,69 @@ class Template:
     unigrams: tuple[Items, ...]
     bigrams: tuple[Items, ...]
     omit: bool = False
-    learned: tuple[str, str] | None = None
+    added: Mapping[str, Added] = field(default_factory=dict)
+    gazetteers: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
 
     @classmethod
-    def parse(cls, text: str, columns: Sequence[str], source: str = "template") -> Template:
-        """Parse a template; FileError names the line."""
+    def parse(
+        cls, text: str, columns: Sequence[str], source: str = "template", gazetteers: Sequence[str] = ()
+    ) -> Template:
+        """Parse a template for a table with these columns; FileError names the line."""
         unigrams: list[Items] = []
         bigrams: list[Items] = []
-        omit = False
-        learned: tuple[str, str] | None = None
-        known = tuple(columns)
+        settings = _Settings(columns, gazetteers)
+        found = False
         for number, line in enumerate(text.split("\n"), 1):
             line = line.removesuffix("\r")
             try:
                 if not line.strip() or line.startswith("#"):
                     continue
                 if line.startswith("!"):
-                    words = line[1:].split()
-                    if words[:1] == ["learn"]:
-                        if learned is not None:
-                            raise ValueError(f"the column {shown(learned[0])} is learned already; leave this line out")
-                        learned = _learned(words[1:], known)
-                        known = (*known, learned[0])
-                    elif words in (["boundary", "omit"], ["boundary", "mark"]):
-                        omit = words[1] == "omit"
-                    else:
-                        use = "'!boundary omit', '!boundary mark' or '!learn class word'"
-                        raise ValueError(f"unknown setting {shown(line)}; use {use}")
-                elif line[0] == "U":
-                    unigrams.append(_items(line, known))
-                elif line[0] == "B":
-                    bigrams.append(_items(line, known))
+                    settings.read(line)
+                elif line[0] in "UB":
+                    found = True
+                    lines = unigrams if line[0] == "U" else bigrams
+                    lines.extend(settings.lines(_items(line, settings.known)))
                 else:
                     raise ValueError("a line must begin with U (tokens), B (pairs of neighbors), # or !")
             except ValueError as error:
                 raise FileError(f"{name_of(source)}, line {number}: {error}") from None
-        if not unigrams and not bigrams:
+        if not found:
             raise FileError(f"{name_of(source)}: no line that begins with U or B; write at least one, as U00:%x[0,0]")
-        return cls(text, tuple(columns), tuple(unigrams), tuple(bigrams), omit, learned)
+        return cls(
+            text,
+            tuple(columns),
+            tuple(unigrams),
+            tuple(bigrams),
+            settings.omit,
+            settings.added,
+            tuple(gazetteers),
+            settings.optional,
+        )
+
+    @property
+    def learned(self) -> tuple[str, str] | None:
+        """The column of word classes and the column they are learned from; None without word classes."""
+        added = self.added.get("learn")
+        return None if added is None else (added.name, added.source)
 
     @property
     def columns_used(self) -> tuple[str, ...]:
         """The columns that a table must have, in order of first use."""
         items = (item for line in (*self.unigrams, *self.bigrams) for item in line if isinstance(item, Macro))
-        new, source = self.learned or ("", "")
-        return tuple(dict.fromkeys(source if item.column == new else item.column for item in items if item.column))
+        source_of = {added.name: added.source for added in self.added.values()}
+        if (listed := self.added.get("gazetteer")) is not None:
+            source_of |= {gazetteer_column(listed, name): listed.source for name in self.gazetteers}
+        return tuple(dict.fromkeys(source_of.get(item.column, item.column) for item in items if item.column))
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The columns without which it could not have been parsed."""
+        return tuple(name for name in self.columns_used if name not in self.optional)
 
     @property
     def edges(self) -> bool:
@@ -376,7 +355,7 @@ class _Plan:
             if functions == (("x", None),):
                 pool.add_bytes(*texts[place])
             elif not column:
-                bit = 1 << _POSITIONS.index(str(functions[0][1]))
+                bit = 1 << POSITIONS.index(str(functions[0][1]))
                 pool.add([functions[0][1] if state & bit else None for state in range(4)])
             else:
                 pool.add(changes[place].of(functions))
@@ -415,9 +394,9 @@ class _Changes:
         if functions not in self.known:
             if functions:
                 before = self.of(functions[:-1])
-                change = _change(*functions[-1])
+                changed = change(*functions[-1])
                 present = [cell for cell in before if cell is not None]
-                left = iter(change(present))
+                left = iter(changed(present))
                 whole = len(present) == len(before)
                 found = list(left) if whole else [None if cell is None else next(left) for cell in before]
             else:

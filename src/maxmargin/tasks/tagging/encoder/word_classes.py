@@ -21,12 +21,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded
+from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
 from maxmargin.tasks.tagging.encoder.templates import numbered
-from maxmargin.tasks.tagging.io.table import WORD, Codes, TokenTable, packed
+from maxmargin.tasks.tagging.io.table import WORD, Codes, TokenTable
 
 Coded = tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
 """The label of each token as a number, -1 if unknown, and the names of the labels."""
@@ -118,14 +117,14 @@ class WordClasses:
             here, inverse = np.unique(cells.numbers[first:last], return_inverse=True)
             classes = _looked_up(cells.word[here], cells.ending[here], word_classes, ending_classes)
             found[first:last] = renumbered[classes][inverse]
-        return _with_column(table, name, found, tuple(names))
+        return table.with_column(name, found, tuple(names))
 
     def columns(self, table: TokenTable, *, name: str = "class") -> TokenTable:
         """Return the table with one more column, the class of each word."""
         numbers, (text, ends) = numbered(table, self.source)
         word, ending = _numbers_of(decoded(text, ends), self.words, self.endings, grow=False)
         classes = _looked_up(word, ending, self.word_classes, self.ending_classes)
-        return _with_column(table, name, classes[numbers], self.names)
+        return table.with_column(name, classes[numbers], self.names)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of a model file, which also stores :attr:`names` and :attr:`source`."""
@@ -217,15 +216,10 @@ def _numbers_of(
     ends = np.full((len(cells), ENDINGS + 1), -1, dtype=np.int32)
     for place, size in enumerate(range(ENDINGS, -1, -1)):
         chosen = [i for i, cell in enumerate(lower) if len(cell) > size]
-        ends[chosen, place] = _each(endings, [kinds[i] + lower[i][len(lower[i]) - size :] for i in chosen], grow)
-    return _each(words, lower, grow), ends
-
-
-def _each(vocabulary: AttributeVocabulary, names: list[str], grow: bool) -> Codes:
-    text, ends = packed(names)
-    found = np.empty(len(names), dtype=np.int32)
-    vocabulary.table.number(np.frombuffer(text, dtype=np.uint8), ends[:-1].copy(), ends[1:].copy(), grow, found)
-    return found
+        ends[chosen, place] = numbers_of(
+            endings, [kinds[i] + lower[i][len(lower[i]) - size :] for i in chosen], grow=grow
+        )
+    return numbers_of(words, lower, grow=grow), ends
 
 
 def _looked_up(word: Codes, ending: Codes, word_classes: Codes, ending_classes: Codes) -> Codes:
@@ -247,20 +241,3 @@ def _checked(table: TokenTable, labels: Coded) -> tuple[Codes, Sequence[str]]:
         at = int(wrong[0])
         raise ValueError(f"{table.where(at)}: label {codes[at]} of {len(texts)}; give -1 if it is unknown")
     return codes.astype(np.int32), texts
-
-
-def _with_column(table: TokenTable, name: str, classes: Codes, names: Sequence[str]) -> TokenTable:
-    if name in table.columns:
-        where = f"{table.source}: " if table.source else ""
-        raise ValueError(f"{where}there is already a column {shown(name)}, the name of the learned one; rename it")
-    text, ends = packed(names)
-    ends += len(table.buffer)
-    return TokenTable(
-        table.buffer + text,
-        np.column_stack([table.begin, ends[:-1][classes]]),
-        np.column_stack([table.end, ends[1:][classes]]),
-        table.sentences,
-        (*table.columns, name),
-        table.lines,
-        table.source,
-    )

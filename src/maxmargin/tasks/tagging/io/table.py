@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -99,6 +99,21 @@ class TokenTable(_InSentences):
         """Return the cells of a column, a list per sentence."""
         cells = self.cells(column)
         return [cells[first:last] for first, last in pairwise(self.sentences.tolist())]
+
+    def with_column(self, name: str, cells: Codes, names: Sequence[str]) -> TokenTable:
+        """Return the table with one more column, whose cells are places in ``names``; ValueError if there is one."""
+        if name in self.columns:
+            where = f"{self.source}: " if self.source else ""
+            raise ValueError(f"{where}there is already a column {shown(name)}, the name of a new one; rename it")
+        text, ends = packed(names)
+        ends += len(self.buffer)
+        return replace(
+            self,
+            buffer=self.buffer + text,
+            begin=np.column_stack([self.begin, ends[:-1][cells]]),
+            end=np.column_stack([self.end, ends[1:][cells]]),
+            columns=(*self.columns, name),
+        )
 
     @classmethod
     def of_lists(cls, sentences: Sequence[Sequence[Any]], columns: Sequence[str] | None = None) -> TokenTable:

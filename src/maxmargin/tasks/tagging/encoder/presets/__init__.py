@@ -9,7 +9,7 @@ from typing import NamedTuple
 from maxmargin._messages import shown
 from maxmargin.tasks.tagging.encoder.templates import Template
 
-__all__ = ["PRESETS", "Defaults", "default_preset", "defaults", "preset", "preset_text"]
+__all__ = ["PRESETS", "Defaults", "defaults", "preset", "preset_text"]
 
 
 class Defaults(NamedTuple):
@@ -40,11 +40,6 @@ def preset_text(name: str) -> str:
     return resources.files(__package__).joinpath(f"{name}.template").read_text(encoding="utf-8")
 
 
-def preset(name: str, columns: Sequence[str]) -> Template:
-    """Return a preset for a table with these columns; ValueError if it needs others."""
-    return Template.parse(preset_text(name), columns, f"preset {name}")
-
-
-def default_preset(columns: Sequence[str]) -> str:
-    """Return the preset for tokens with these columns if none is chosen."""
-    return "chunking" if "pos" in columns else "pos"
+def preset(name: str, columns: Sequence[str], gazetteers: Sequence[str] = ()) -> Template:
+    """Return a preset for a table with these columns and these gazetteers; ValueError if it needs other columns."""
+    return Template.parse(preset_text(name), columns, f"preset {name}", gazetteers)

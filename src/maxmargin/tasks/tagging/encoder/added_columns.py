@@ -1,0 +1,70 @@
+"""Columns that the encoder adds to a table before a template reads it: word classes and gazetteers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from maxmargin.encoders.base import State
+from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
+from maxmargin.tasks.tagging.encoder.templates import Template, gazetteer_column
+from maxmargin.tasks.tagging.encoder.word_classes import Coded, WordClasses
+from maxmargin.tasks.tagging.io.table import TokenTable
+
+_CLASSES = "word_classes_"
+
+
+@dataclass(frozen=True, eq=False)
+class AddedColumns:
+    """What the lines ``!learn`` and ``!gazetteer`` of a template stand for.
+
+    Attributes:
+        classes: word classes; None before training, and if the template has none.
+        gazetteers: lists of names; None for none.
+    """
+
+    classes: WordClasses | None = None
+    gazetteers: Gazetteers | None = None
+
+    def learned(self, table: TokenTable, template: Template, labels: Coded | None) -> tuple[Self, TokenTable]:
+        """Return what the labeled sentences teach, and the table with the columns as training takes them.
+
+        Classes of earlier sentences stay, because the meaning of weights must not change.
+        """
+        if template.learned is None or self.classes is not None:
+            return self, self.columns(table, template)
+        if labels is None:
+            raise ValueError("the template learns word classes from labels; give labels")
+        name, source = template.learned
+        new = replace(self, classes=WordClasses.learn(table, labels, source=source))
+        # Classes of training sentences come from the other sentences, or they would reveal the labels.
+        table = WordClasses.crossed(table, labels, name=name, source=source)
+        return new, replace(self, classes=None).columns(table, template)
+
+    def columns(self, table: TokenTable, template: Template) -> TokenTable:
+        """Return the table with the columns."""
+        if self.classes is not None and template.learned is not None:
+            table = self.classes.columns(table, name=template.learned[0])
+        listed = template.added.get("gazetteer")
+        if self.gazetteers is not None and listed is not None:
+            names = [gazetteer_column(listed, name) for name in self.gazetteers.names]
+            table = self.gazetteers.columns(table, names, source=listed.source)
+        return table
+
+    def state(self) -> State:
+        """Return the entries of a model file."""
+        state: State = {} if self.gazetteers is None else self.gazetteers.state()
+        if self.classes is not None:
+            arrays = {f"{_CLASSES}{name}": array for name, array in self.classes.to_arrays().items()}
+            state |= {"word_class_names": list(self.classes.names), **arrays}
+        return state
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], template: Template) -> Self:
+        """The inverse of :meth:`state`; ValueError or KeyError if it is damaged."""
+        classes = None
+        if template.learned is not None:
+            own = {name.removeprefix(_CLASSES): array for name, array in state.items() if name.startswith(_CLASSES)}
+            classes = WordClasses.from_arrays(own, state["word_class_names"], template.learned[1])
+        return cls(classes, Gazetteers.from_state(state) if template.gazetteers else None)
