@@ -132,8 +132,9 @@ class SequenceTagger(Predictor):
         template: a template text in CRF++'s syntax, or a :class:`Template`; instead of a preset.
         columns: names of the columns of tokens, if there are several.
         order: order of the chain, 1 or 2.
-        constraints: "auto" (BIO or IOBES if the labels look like it and all training sentences satisfy it), "bio",
-            "iobes", a :class:`maxmargin.structures.TransitionConstraints`, or None for none.
+        constraints: "auto" (BIO or IOBES if the labels look like it and nearly all training sentences satisfy it; the
+            others are left out with a warning), "bio", "iobes", None for none, or a
+            :class:`maxmargin.structures.TransitionConstraints`.
         forbidden: pairs of labels that may not follow each other, ``("O", "I-NP")``; ``(None, "I-NP")`` forbids a label
             at the beginning, ``("B-NP", None)`` at the end.
         classes: all labels, if the training data may lack some.
@@ -145,6 +146,7 @@ class SequenceTagger(Predictor):
             dictionary from names to files or to lists of entries; a TAB and a label may follow an entry.
         C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
             preset, or 0.1.
+        repair: mend labels, of dev data too, that break the rules of their scheme: I-NP after O becomes B-NP.
         loss: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
             with gold labels as rows; or a loss of :mod:`maxmargin.losses`.
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto" for block-coordinate Frank-Wolfe.
@@ -184,6 +186,7 @@ class SequenceTagger(Predictor):
         min_count: int | None = None,
         support: str = "negative",
         gazetteers: Given | None = None,
+        repair: bool = False,
         C: float | Sequence[float] | None = None,
         loss: TagLoss | None = None,
         solver: Solver | str = "auto",
@@ -201,7 +204,7 @@ class SequenceTagger(Predictor):
         self.preset, self.template, self.columns, self.order = preset, template, columns, order
         self.constraints, self.forbidden, self.classes, self.unknown = constraints, forbidden, classes, unknown
         self.min_count, self.support, self.gazetteers = min_count, support, gazetteers
-        self.C, self.loss = C, loss
+        self.C, self.loss, self.repair = C, loss, repair
         self.solver, self.tol, self.max_iter, self.max_seconds = solver, tol, max_iter, max_seconds
         self.metric, self.patience, self.n_jobs, self.random_state = metric, patience, n_jobs, random_state
         self.checkpoint, self.verbose, self.callbacks = checkpoint, verbose, callbacks

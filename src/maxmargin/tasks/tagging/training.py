@@ -34,6 +34,7 @@ from maxmargin.optimization.loop import generator
 from maxmargin.problem import Problem
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.tagging.dev import DevSentences
+from maxmargin.tasks.tagging.encoder.constraints import odd_sentences
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
@@ -89,6 +90,11 @@ def train_tagger(
         weight = checks.weights(sample_weight, len(data.lengths))
         per_token = None if loss_weight is None else checks.per_variable(loss_weight, data.lengths)
         data = replace(data, sentence_weight=weight, loss_weight=per_token)
+        odd = odd_sentences(encoder.weight_layout.constraints, data)
+        if odd.size:  # their labels are not among the outputs
+            data = data.select(np.setdiff1d(np.arange(len(data.lengths)), odd))
+        if dev is not None and encoder.repair and isinstance(dev, (tuple, list)) and len(dev) == 2:
+            dev = dev[0], encoder.gold(*dev)[0]
         began = time.perf_counter()
         default_C = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
         dev_sentences = cast(DevSentences | None, dev_score(encoder, dev, settings))
@@ -108,6 +114,8 @@ def train_tagger(
     metadata = {
         "sentences": len(data.lengths),
         "tokens": len(data.codes),
+        **({"left_out": len(odd)} if odd.size else {}),
+        **({"repaired": data.repaired} if encoder.repair else {}),
         "support": encoder.support,
         "preset": encoder.preset,
         "preset_reason": encoder.preset_reason,

@@ -64,9 +64,12 @@ def train(
     constraints: Annotated[
         str,
         typer.Option(
-            "--constraints", help="Transition constraints: auto (if the data satisfy them), bio, iobes or none"
+            "--constraints", help="Transition constraints: auto (if nearly all data satisfy them), bio, iobes or none"
         ),
     ] = "auto",
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend labels that break the BIO or IOBES rules: I-X after O is B-X.")
+    ] = False,
     min_count: Annotated[
         int | None,
         typer.Option("--min-count", min=1, help="Drop attributes of fewer tokens.", show_default="by preset, or 1"),
@@ -145,6 +148,7 @@ def train(
             "unknown": unknown,
             "min_count": min_count,
             "support": support,
+            "repair": repair,
         }
         checkpoint = None
         if not algorithm.checkpoint_unsupported:
@@ -260,6 +264,7 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
         **reason,
         **{name: metadata[name] for name in names},
         **{name: metadata[name] for name in of_dev if name in metadata},
+        **{name: metadata[name] for name in ("left_out", "repaired") if name in metadata},
         "temperature": model.temperature,
         **({"tried": [{"C": C, "score": score} for C, score in metadata["tried"]]} if "tried" in metadata else {}),
         "seconds_reading": reading,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import warnings
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from maxmargin._callers import callers_level
 from maxmargin._messages import quoted, shown
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
@@ -16,17 +18,26 @@ from maxmargin.tasks.tagging.encoder.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.encoder.repair import has_strict_scheme
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
-from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks
+from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks, tag_and_type
 
 NAMED = ("auto", "bio", "iobes")
 """Constraints that settings name."""
+
+ODD_SHARE = 0.1
+"""Share of chunks, and of sentences, that may break the rules of the labels' scheme if these are to be kept."""
+
+SHOWN = 3
+"""Number of odd labels that a warning names."""
 
 
 def transition_constraints(
     given: Any, forbidden: Any, labels: tuple[Hashable, ...], data: LabeledRows, X: Any
 ) -> TransitionConstraints | None:
     """Return the constraints for labels, None for none; ValueError if the data violate those that were asked for.
+
+    Those that are recognized may be violated by a few sentences, which :func:`odd_sentences` returns.
 
     Args:
         given: None, a TransitionConstraints, or one of :data:`NAMED`.
@@ -36,12 +47,16 @@ def transition_constraints(
         X: the input they come from, for errors.
     """
     constraints, names = _given(given, labels), [str(label) for label in labels]
+    more = _forbidden(forbidden, names)
     if isinstance(given, str) and given == "auto":
-        constraints = _recognized(names, data) if len(set(names)) == len(names) else None
-    if (more := _forbidden(forbidden, names)) is not None:
+        constraints = _recognized(names, data, X) if len(set(names)) == len(names) else None
+        asked = more
+    else:
+        asked = constraints if more is None else more if constraints is None else constraints & more
+    if asked is not None:
+        check_gold(asked, data, X, labels)
+    if more is not None:
         constraints = more if constraints is None else constraints & more
-    if constraints is not None:
-        check_gold(constraints, data, X, labels)
     return None if constraints is None or constraints.allows_all else constraints
 
 
@@ -84,13 +99,46 @@ def _forbidden(pairs: Any, names: list[str]) -> TransitionConstraints | None:
     return TransitionConstraints.forbid(names, chosen) if chosen else None
 
 
-def _recognized(names: list[str], data: LabeledRows) -> TransitionConstraints | None:
-    """Return the constraints of the labels' scheme if all sentences satisfy them."""
+def _recognized(names: list[str], data: LabeledRows, X: Any) -> TransitionConstraints | None:
+    """Return the constraints of the labels' scheme if nearly all sentences satisfy them; warn if not all do."""
     if not look_like_chunks(names):
         return None
-    strict = any(name.startswith(("E-", "S-", "L-", "U-")) for name in names)
+    strict = has_strict_scheme(names)
     constraints = TransitionConstraints.iobes(names) if strict else TransitionConstraints.bio(names)
-    return None if _violations(constraints, data).size or _cannot_be_completed(constraints, data) else constraints
+    wrong, odd = _violations(constraints, data), odd_sentences(constraints, data)
+    begin = np.array([tag_and_type(name)[0] in ("B", "S") for name in names])
+    right = int(np.bincount(data.codes[data.codes >= 0], minlength=len(names))[begin].sum())
+    few = len(wrong) <= ODD_SHARE * (len(wrong) + right) and len(odd) <= ODD_SHARE * len(data.lengths)
+    if len(wrong) and right:  # otherwise the scheme is another one
+        _warn(wrong, odd if few else None, "IOBES" if strict else "BIO", names, data, X)
+    kept = data if not odd.size else data.select(np.setdiff1d(np.arange(len(data.lengths)), odd))
+    return constraints if few and not _cannot_be_completed(constraints, kept) else None
+
+
+def _warn(wrong: IntArray, odd: IntArray | None, scheme: str, names: list[str], data: LabeledRows, X: Any) -> None:
+    """Warn of labels that violate the rules of their scheme; ``odd`` are the sentences that are left out for it."""
+    token, known = int(wrong[0]), int((data.codes >= 0).sum())
+    others = [_where(data, X, int(other)) for other in wrong[1:SHOWN]]
+    count = f"{len(wrong)} of {known} labels {'does' if len(wrong) == 1 else 'do'} not"
+    also = f" (also {'; '.join(others)}{' ...' if len(wrong) > SHOWN else ''})" if others else ""
+    if odd is None:
+        effect = "too many to keep the rules, so that predictions may break them, too"
+    else:
+        left = f"{len(odd)} sentence{' is' if len(odd) == 1 else 's are'}"
+        effect = f"so that {left} left out of training, and predictions keep the rules"
+    warnings.warn(
+        f"{_label(data, X, token, names)} breaks the {scheme} rules; {count} follow them{also}, {effect}; "
+        "correct them, or let repair (--repair) mend them",
+        UserWarning,
+        stacklevel=callers_level(),
+    )
+
+
+def odd_sentences(constraints: TransitionConstraints | None, data: LabeledRows) -> IntArray:
+    """Return the sentences whose known labels violate a constraint."""
+    if constraints is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.unique(np.searchsorted(data.rows.offsets, _violations(constraints, data), side="right") - 1)
 
 
 def _violations(constraints: TransitionConstraints, data: LabeledRows) -> IntArray:
@@ -150,14 +198,24 @@ def check_gold(
             raise ValueError(reason)
         return
     token = int(wrong[0])
-    sentence = int(np.searchsorted(data.rows.offsets, token, side="right")) - 1
-    place = token - int(data.rows.offsets[sentence])
-    where = X.where(token) if isinstance(X, (TokenTable, AttributeText)) else f"sentence {sentence}, token {place}"
-    before = f"after {shown(labels[data.codes[token - 1]])} " if place else ""
     raise ValueError(
-        f"{where}: the label {quoted(labels[data.codes[token]])} {before}violates the constraints of {owner}; "
-        f"correct the data, or {remedy}"
+        f"{_label(data, X, token, labels)} violates the constraints of {owner}; correct the data, or {remedy}"
     )
+
+
+def _where(data: LabeledRows, X: Any, token: int) -> str:
+    """Return the place of a token for messages."""
+    if isinstance(X, (TokenTable, AttributeText)):
+        return X.where(token)
+    sentence = int(np.searchsorted(data.rows.offsets, token, side="right")) - 1
+    return f"sentence {sentence}, token {token - int(data.rows.offsets[sentence])}"
+
+
+def _label(data: LabeledRows, X: Any, token: int, labels: Sequence[Hashable]) -> str:
+    """Return the place of a token, its label and the one before for messages."""
+    first = token in data.rows.offsets or data.codes[token - 1] < 0
+    before = "" if first else f" after {shown(labels[data.codes[token - 1]])}"
+    return f"{_where(data, X, token)}: the label {quoted(labels[data.codes[token]])}{before}"
 
 
 def _pairs(forbidden: Any) -> list[Any]:

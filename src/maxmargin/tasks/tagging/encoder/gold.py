@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin._messages import quoted
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels
-from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.io.table import Codes
@@ -37,6 +37,8 @@ class GoldLabels:
     @classmethod
     def parse(cls, y: Any, unknown: Hashable = None) -> GoldLabels:
         """Read sequences of labels, or the codes and names of a file; None and ``unknown`` stand for unknown labels."""
+        if isinstance(y, GoldLabels):
+            return y
         lengths = None
         if _are_codes(y):
             numbers, given = y
@@ -95,12 +97,14 @@ class LabeledRows:
         codes: labels of all tokens, :data:`UNKNOWN` for unknown ones, shape ``(n_tokens,)``.
         sentence_weight: weight of each sentence, shape ``(n_sentences,)``; None for 1.
         loss_weight: cost of a wrong label at each token, shape ``(n_tokens,)``; None for 1.
+        repaired: number of labels that were mended.
     """
 
     rows: TokenRows
     codes: Codes
     sentence_weight: FloatArray | None = None
     loss_weight: FloatArray | None = None
+    repaired: int = 0
 
     @property
     def lengths(self) -> IntArray:
@@ -111,6 +115,22 @@ class LabeledRows:
     def incomplete(self) -> bool:
         """Whether labels are unknown."""
         return bool((self.codes < 0).any())
+
+    def select(self, sentences: IntArray) -> LabeledRows:
+        """Return some of the sentences."""
+        lengths, rows = self.lengths[sentences], self.rows
+        tokens = ranges(rows.offsets[sentences], rows.offsets[sentences + 1])
+        edges = None
+        if rows.edges is not None:
+            pairs = ranges(rows.edge_offsets[sentences], rows.edge_offsets[sentences + 1])
+            edges = rows.edges.select(pairs, np.maximum(lengths - 1, 0))
+        return LabeledRows(
+            TokenRows(rows.tokens.select(tokens, lengths), edges),
+            self.codes[tokens],
+            None if self.sentence_weight is None else self.sentence_weight[sentences],
+            None if self.loss_weight is None else self.loss_weight[tokens],
+            self.repaired,
+        )
 
     def runs(self) -> LabeledRows:
         """Return the runs of known labels, each as a sentence of its own."""

@@ -36,6 +36,7 @@ from maxmargin.tasks.tagging.encoder.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults, preset
 from maxmargin.tasks.tagging.encoder.presets.choice import chosen_preset
+from maxmargin.tasks.tagging.encoder.repair import repaired
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.io.files import column_names
 from maxmargin.tasks.tagging.io.named_columns import is_frame, is_numeric, names_of, refuse_frame
@@ -71,6 +72,7 @@ class TaggingEncoder(Encoder):
     min_count: int | None = None
     support: str = "negative"
     gazetteers: Given | None = None
+    repair: bool = False
     extractor: Extractor = field(default_factory=MatrixExtractor)
     weight_layout: WeightLayout = field(default_factory=lambda: WeightLayout(0, 1, None, Support.empty(0)))
     pieces: bool = False
@@ -84,6 +86,7 @@ class TaggingEncoder(Encoder):
         if self.preset is not None and self.template is not None:
             raise ValueError("give a preset or a template, not both")
         _checks.one_of("support", self.support, SUPPORTS)
+        _checks.flag("repair", self.repair)
         if self.template is not None and not isinstance(self.template, (str, Template)):
             raise ValueError(f"template must be the text of a template or a Template, got {shown(self.template)}")
         if self.columns is not None and not hasattr(self.columns, "__iter__"):
@@ -114,6 +117,8 @@ class TaggingEncoder(Encoder):
     def fit(self, X: Any, y: Any) -> tuple[Self, Batch, SparsePoint]:
         """See :meth:`Encoder.fit`; refuses what only :func:`~maxmargin.tasks.tagging.train_tagger` can train."""
         fitted, data = self.learned(X, y)
+        if fitted.weight_layout.constraints is not None:
+            check_gold(fitted.weight_layout.constraints, data, X, fitted.classes or ())
         if self.support == "negative":
             raise ValueError('support="negative" is found by training: use train_tagger, or give support="observed"')
         if data.incomplete:
@@ -136,7 +141,7 @@ class TaggingEncoder(Encoder):
 
     def learned(self, X: Any, y: Any) -> tuple[Self, LabeledRows]:
         """Return a copy that knows labels, attributes and constraints, and the labeled sentences."""
-        given = GoldLabels.parse(y, self.unknown)
+        given, mended = self.gold(X, y)
         if not self.fitted and self.classes is not None:
             for label in self.classes:
                 if label in (None, self.unknown):
@@ -153,7 +158,7 @@ class TaggingEncoder(Encoder):
         least = 1 if self.fitted else chosen._defaults(extractor).min_count
         extractor, rows = extractor.learn(X, self.min_count or least, (codes, [str(label) for label in labels]))
         given.check_lengths(rows.lengths)
-        data, k, layout = LabeledRows(rows, codes), len(labels), self.weight_layout
+        data, k, layout = LabeledRows(rows, codes, repaired=mended), len(labels), self.weight_layout
         if not self.fitted:
             constraints = transition_constraints(self.constraints, self.forbidden, labels, data, X)
             edges = None if rows.edges is None else Support.empty(k**2)
@@ -161,6 +166,17 @@ class TaggingEncoder(Encoder):
         elif layout.constraints is not None:
             check_gold(layout.constraints, data, X, labels, "the model", "train a new model with fit")
         return replace(chosen, classes=labels, extractor=extractor, weight_layout=layout), data
+
+    def gold(self, X: Any, y: Any) -> tuple[GoldLabels, int]:
+        """Return the labels of sentences, mended if this is a setting, and how many were mended."""
+        given = GoldLabels.parse(y, self.unknown)
+        if not self.repair:
+            return given, 0
+        lengths = given.lengths if isinstance(X, list) else getattr(X, "lengths", given.lengths)
+        if lengths is None:
+            raise ValueError("repair needs the labels of each sentence; give lists of labels, not codes")
+        given.check_lengths(lengths)
+        return repaired(given, lengths)
 
     def encoded(self, data: LabeledRows, *, pieces: bool = False) -> tuple[Self, Batch, SparsePoint]:
         """Return the encoder with the support of sentences, their batch and their gold outputs; all labels are known.

@@ -90,21 +90,9 @@ def count_chunks(gold: IntArray, predicted: IntArray, sentences: IntArray, names
         sentences: sentence ``i`` has the tokens ``sentences[i]:sentences[i + 1]``, shape ``(sentences + 1,)``.
         names: the labels.
     """
-    parted = [*map(tag_and_type, names), ("O", "")]
-    types = sorted({kind for _, kind in parted})
-    place = {kind: at for at, kind in enumerate(types)}
-    tag_of = np.array([_TAGS.index(tag) if tag in _TAGS else len(_TAGS) - 1 for tag, _ in parted], dtype=np.int8)
-    type_of = np.array([place[kind] for _, kind in parted], dtype=np.int32)
-
-    # A row of labels with one O after each sentence, which also precedes the next one.
+    types, tag_of, type_of = _parted(names)
     n = len(sentences) - 1
-    sentence = np.repeat(np.arange(n), np.diff(sentences))
-    at = np.arange(len(gold)) + sentence
-    rows = []
-    for codes in (gold, predicted):
-        row = np.full(len(gold) + n + 1, len(names), dtype=np.int64)
-        row[at + 1] = codes
-        rows.append(row)
+    rows = [_padded(codes, sentences, len(names)) for codes in (gold, predicted)]
     kinds = [type_of[row] for row in rows]
     found = [_boundaries(tag_of[row], kind) for row, kind in zip(rows, kinds, strict=True)]
     ends, begins = [end for end, _ in found], [begin for _, begin in found]
@@ -127,6 +115,36 @@ def count_chunks(gold: IntArray, predicted: IntArray, sentences: IntArray, names
     return ChunkCounts(
         tuple(types[kind] for kind in there.tolist()), of_types[there].astype(np.int64), of_sentences.astype(np.int64)
     )
+
+
+def chunk_edges(codes: IntArray, sentences: IntArray, names: Sequence[Hashable]) -> tuple[BoolArray, BoolArray]:
+    """Return at which tokens chunks begin, and at which they end; arguments as for :func:`count_chunks`."""
+    _, tag_of, type_of = _parted(names)
+    row = _padded(codes, sentences, len(names))
+    ends, begins = _boundaries(tag_of[row], type_of[row])
+    at = _places(sentences)
+    return begins[at - 1], ends[at]
+
+
+def _parted(names: Sequence[Hashable]) -> tuple[list[str], npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+    """Return all types, and the tag and the type of each label and of one more, ``O``."""
+    parted = [*map(tag_and_type, names), ("O", "")]
+    types = sorted({kind for _, kind in parted})
+    place = {kind: at for at, kind in enumerate(types)}
+    tag_of = np.array([_TAGS.index(tag) if tag in _TAGS else len(_TAGS) - 1 for tag, _ in parted], dtype=np.int8)
+    return types, tag_of, np.array([place[kind] for _, kind in parted], dtype=np.int32)
+
+
+def _places(sentences: IntArray) -> IntArray:
+    """Return the places of tokens in a row of labels with one O before each sentence, and one at the end."""
+    return np.arange(sentences[-1]) + np.repeat(np.arange(1, len(sentences)), np.diff(sentences))
+
+
+def _padded(codes: IntArray, sentences: IntArray, outside: int) -> IntArray:
+    """Return such a row."""
+    row = np.full(len(codes) + len(sentences), outside, dtype=np.int64)
+    row[_places(sentences)] = codes
+    return row
 
 
 def _boundaries(tag: npt.NDArray[np.int8], kind: npt.NDArray[np.int32]) -> tuple[BoolArray, BoolArray]:
