@@ -277,6 +277,13 @@ def _taggers() -> list[tuple[bytes, Callable[[Any], object]]]:
     return found
 
 
+def _align_and_update(X: Any, model: Any) -> None:
+    _predict(X, model)
+    model.score_pairs(X)
+    model.lexicon(top=2)
+    model.updated([("a dog sleeps", "un chien dort")]).predict(X)
+
+
 @cache
 def _aligners() -> list[tuple[bytes, Callable[[Any], object]]]:
     X = [("the cat sleeps", "le chat dort"), ("the dog", "le chien"), ("a cat", "un chat")]
@@ -284,7 +291,7 @@ def _aligners() -> list[tuple[bytes, Callable[[Any], object]]]:
     found = []
     for number, options in enumerate(({"models": None, "frequent_pairs": 3}, {})):
         aligner = WordAligner(**options).fit(X, y)
-        found.append((_written(f"aligner{number}", aligner.save), partial(_predict, X)))
+        found.append((_written(f"aligner{number}", aligner.save), partial(_align_and_update, X)))
     return found
 
 

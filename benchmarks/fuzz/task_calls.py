@@ -167,6 +167,7 @@ def alignment_calls() -> Calls:
         "align": {"X": PAIRS, "threshold": 0.5, "adapt": False},
         "align_hmm": {"X": PAIRS, "method": "intersection", "adapt": False},
         "score": {"X": PAIRS, "y": LINKS},
+        "score_pairs": {"X": PAIRS, "adapt": False},
     }.items():
         calls[method] = (functools.partial(_call, aligner, "", method), fixed(**arguments))
     return calls

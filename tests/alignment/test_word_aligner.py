@@ -536,3 +536,30 @@ def test_links_as_strings(make, few, aligner):
         make().fit(X[:2], ["0-0", "1x1"])
     with pytest.raises(ValueError, match=r"sentence 1: .*'a' is not a link"):
         evaluate(["a"], ["0-0"])
+
+
+def test_scores_of_pairs(aligner, others, few):
+    """True pairs score higher than shuffled ones; empty sides have 0."""
+    X, _ = others
+    shuffled = [(source, target) for (source, _), (_, target) in zip(X, X[1:] + X[:1], strict=True)]
+    scores = aligner.score_pairs([*X, *shuffled, ("a", ""), ("", "")])
+    assert scores.shape == (2 * len(X) + 2,)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    true, wrong = scores[: len(X)], scores[len(X) : -2]
+    assert (true[:, None] > wrong[None, :]).mean() > 0.97
+    assert scores[-2:].tolist() == [0, 0]
+    # The score of a pair does not depend on the others.
+    np.testing.assert_array_equal(aligner.score_pairs(X[:3]), true[:3])
+    # The share of linked words, all of the same weight where all are as frequent.
+    loaded = aligner.model_
+    assert loaded.score_pairs(X).tolist() == true.tolist()
+    (pair,) = loaded.align(X[:1], adapt=False)
+    counts = loaded.encoder.models.words.cooccurrences
+    sides = []
+    for side, words, vocabulary in ((0, X[0][0], counts.source), (1, X[0][1], counts.target)):
+        n = np.array([vocabulary.counts[vocabulary.index[word.lower()]] for word in words])
+        weight = np.sqrt(np.log((counts.n_pairs + 1) / (n + 0.5)))
+        best = np.zeros(len(words))
+        np.maximum.at(best, pair.links[:, side], pair.confidence)
+        sides.append(weight @ best / weight.sum())
+    assert min(sides) == pytest.approx(true[0])

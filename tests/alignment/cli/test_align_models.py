@@ -19,7 +19,7 @@ from commands import runner
 
 import maxmargin as mm
 from maxmargin.cli import app
-from maxmargin.tasks.alignment import evaluate, read_links, read_references, write_links
+from maxmargin.tasks.alignment import evaluate, read_bitext, read_links, read_references, write_links
 from maxmargin.tasks.alignment.cli import options
 
 LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pair); split it\n"
@@ -482,3 +482,41 @@ def test_a_reader_that_stops_early():
             running.stdout.close()
             complaint = running.stderr.read()
         assert (running.returncode, complaint) == (141, "")
+
+
+# ---- score, lexicon, update
+
+
+def test_score(folder):
+    values = run("score", "model", "--source", "test.both").split()
+    found = mm.load("model").score_pairs(read_bitext("test.en", "test.fr"))
+    assert values == [f"{value:.4f}" for value in found]
+    assert run("score", "model", "--source", "test.en", "--target", "test.fr").split() == values
+
+
+def test_lexicon(folder):
+    rows = [line.split("\t") for line in run("lexicon", "model", "--min-probability", "0.3", "--top", "2").splitlines()]
+    assert len(rows) > 100
+    assert all(len(row) == 5 and max(float(row[2]), float(row[3])) >= 0.3 for row in rows)
+    (row,) = [line.split("\t") for line in run("lexicon", "model", "--source-word", "House", "--top", "1").splitlines()]
+    assert row[:2] == ["house", "maison"]
+    assert "no translation of 'zorp' has a probability of at least 0.01" in failed(
+        "lexicon", "model", "--source-word", "zorp"
+    )
+    lines = run("lexicon", "model", "--moses", "lex").splitlines()
+    assert [line.split(":")[0] for line in lines] == ["wrote lex.f2e", "wrote lex.e2f"]
+    assert "maison house" in Path("lex.f2e").read_text(encoding="utf-8")
+    assert "house maison" in Path("lex.e2f").read_text(encoding="utf-8")
+
+
+def test_update(folder):
+    given = "--bitext-source", "news.both", "--out", "updated", "--json"
+    Path("news.both").write_text("the zorp is there ||| la zorpe est là\na zorp ||| une zorpe\n" * 2, encoding="utf-8")
+    found = json.loads(run("update", "model", *given))
+    assert found["new_pairs"] == 2
+    assert (found["new_source_words"], found["new_target_words"]) == (1, 1)
+    assert run("lexicon", "updated", "--source-word", "zorp", "--top", "1").startswith("zorp\tzorpe\t")
+    again = json.loads(run("update", "updated", "--bitext-source", "news.both", "--out", "again", "--json"))
+    assert again["new_pairs"] == 0
+    message = failed("update", "model", "--bitext-source", "news.both", "--out", "news.both")
+    assert "is also an input" in message

@@ -18,3 +18,4 @@ from .model import AlignerModel as AlignerModel
 from .training import AlignerSettings as AlignerSettings
 from .training import train_aligner as train_aligner
 from .translation.bitext_models import BitextModels as BitextModels
+from .translation.lexicon import LexiconEntry as LexiconEntry

@@ -10,7 +10,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.model import AlignerModel
@@ -112,6 +112,10 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
     def align_hmm(self, X: Iterable[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
         """The symmetrized links of hidden Markov models, a baseline; see :meth:`AlignerModel.align_hmm`."""
         return self._model().align_hmm(X, method=method, adapt=adapt)
+
+    def score_pairs(self, X: Iterable[Any], *, adapt: bool = False) -> FloatArray:
+        """How well the sentences of each pair translate each other; see :meth:`AlignerModel.score_pairs`."""
+        return self._model().score_pairs(X, adapt=adapt)
 
     def score(self, X: Iterable[Any], y: Sequence[Any]) -> float:
         """``1 - AER``."""

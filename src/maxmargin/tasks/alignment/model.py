@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,13 @@ from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import Calibration
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
-from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed, links_of
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed, linked_shares, links_of
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.io.sentences import as_pairs, as_references, sizes_of
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
+from maxmargin.tasks.alignment.translation.lexicon import Lexicon, LexiconEntry
 from maxmargin.tasks.common.progress import Stages
 
 Found = TypeVar("Found")
@@ -114,6 +115,49 @@ class AlignerModel(Model):
             return map(Prediction, links_of(evidence, cells), values)
 
         return self._each(X, adapt, best)
+
+    def score_pairs(self, X: Iterable[Any], *, adapt: bool = False) -> FloatArray:
+        """How well the two sentences of each pair translate each other, in [0, 1], shape ``(n,)``: to filter corpora.
+
+        The share of the words that are linked, in the sentence where it is smaller: a linked word counts as much as
+        the confidence of its best link, and words weigh the more the rarer they are. With ``n(w)`` of the ``n`` pairs
+        of the bitext that have word ``w``, the weight is the square root of ``ln((n + 1) / (n(w) + 1/2))``. A pair with
+        an empty side has 0.
+
+        Args:
+            X: sentence pairs.
+            adapt: as in :meth:`predict`, but False by default, as models that adapt to wrong pairs take them for right.
+        """
+
+        def score(evidence: Evidence) -> Iterable[float]:
+            batch, scores = self._scored(evidence)
+            cells = np.flatnonzero(batch.structure.argmax(scores).z[batch.cells] > 0.5)
+            confidence = self.curve(batch.structure.margins(scores)[batch.cells][cells])
+            return map(float, linked_shares(evidence, cells, confidence))
+
+        return np.array(self._each(X, adapt, score), dtype=np.float64)
+
+    def lexicon(
+        self,
+        *,
+        min_probability: float = 0.01,
+        top: int | None = None,
+        source: str | None = None,
+        target: str | None = None,
+    ) -> list[LexiconEntry]:
+        """Translation probabilities of words; see :meth:`Lexicon.of` for the settings."""
+        words = self.encoder.models.words
+        return Lexicon.of(words, min_probability=min_probability, top=top, source=source, target=target).entries()
+
+    def updated(self, bitext: Iterable[Any]) -> Self:
+        """The same aligner with translation models that have learned from more sentence pairs.
+
+        Pairs that they have seen are skipped. The weights stay: they are of features that mean the same. See
+        :mod:`~maxmargin.tasks.alignment.translation.update`.
+        """
+        pairs = as_pairs(bitext, "bitext pair")
+        with _threads.threads(self.n_jobs):
+            return replace(self, encoder=self.encoder.updated(pairs))
 
     def align_hmm(self, X: Iterable[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
         """The symmetrized links of the hidden Markov models of words, a baseline that needs no annotations.

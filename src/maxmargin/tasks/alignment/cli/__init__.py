@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from maxmargin.tasks.alignment.cli import bootstrap, convert, evaluate, inspect, predict, show, symmetrize, train
+from maxmargin.tasks.alignment.cli import (
+    bootstrap,
+    convert,
+    evaluate,
+    inspect,
+    lexicon,
+    predict,
+    score,
+    show,
+    symmetrize,
+    train,
+    update,
+)
 
 app = typer.Typer(help="Word alignment: train, predict, evaluate, inspect, look at links.", no_args_is_help=True)
 app.command()(train.train)
@@ -15,3 +27,6 @@ app.command()(inspect.inspect)
 app.command()(show.show)
 app.command()(symmetrize.symmetrize)
 app.command()(convert.convert)
+app.command()(score.score)
+app.command()(lexicon.lexicon)
+app.command()(update.update)

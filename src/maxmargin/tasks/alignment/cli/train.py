@@ -89,7 +89,10 @@ def train(
         if dev_source is None and dev_extra:
             raise ValueError("--dev-extra needs --dev-source and --dev-gold; give them, or omit it")
         if reuse is not None and bitext is not None:
-            raise ValueError("--reuse takes existing translation models, --bitext-source learns new ones; give one")
+            raise ValueError(
+                "--reuse takes existing translation models, --bitext-source learns new ones; give one, or add the "
+                "bitext to the models first: maxmargin align update"
+            )
         dev = None
         if dev_source is not None and dev_gold is not None:
             dev = read_annotated(dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form, first=first)

@@ -31,6 +31,7 @@ from maxmargin.tasks.alignment.metrics.scores import evaluate
 from maxmargin.tasks.alignment.translation.adaptation import adapt
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import LONGEST_LEARNED, values_at
+from maxmargin.tasks.alignment.translation.update import updated
 from maxmargin.tasks.alignment.translation.words import IndexedBitext, Int32Array
 
 BoolArray = npt.NDArray[np.bool_]
@@ -166,6 +167,11 @@ class AlignmentEncoder(Encoder):
         names = self.link_model.links.extra_names
         extra = np.stack([extra_column(pairs, name) for name in names], axis=1) if names else None
         return Evidence.of(translation.models, bitext, lexical=translation.lexical, extra=extra)
+
+    def updated(self, pairs: Sequence[SentencePair]) -> Self:
+        """With translation models that have learned from further pairs, and the same frequent word pairs."""
+        models, entries = updated(self.models, [pair.source for pair in pairs], [pair.target for pair in pairs])
+        return replace(self, models=models, lexical=entries[self.lexical])
 
     def pruned(self, min_probability: float) -> Self:
         """Without word pairs of lower probability in all translation models, except frequent ones."""

@@ -190,6 +190,34 @@ def links_of(evidence: Evidence, cells: IntArray) -> list[IntArray]:
     return np.split(links, np.searchsorted(cells, evidence.bitext.grid_start[1:-1])) if evidence.n_examples else []
 
 
+def linked_shares(evidence: Evidence, cells: IntArray, confidence: FloatArray) -> FloatArray:
+    """The share of linked words of each pair, in the sentence where it is smaller; 0 for an empty side.
+
+    Words count as much as the confidence of their best link and weigh the more the rarer they are.
+
+    Args:
+        evidence: the sentence pairs.
+        cells: the numbers of the cells with links, rising.
+        confidence: one number for each of them.
+    """
+    pair = np.searchsorted(evidence.bitext.grid_start, cells, side="right") - 1
+    width = np.diff(evidence.bitext.target_start)[pair]
+    row, column = np.divmod(cells - evidence.bitext.grid_start[pair], width)
+    shares = []
+    for start, counts, word in (
+        (evidence.bitext.source_start, evidence.count_source, row),
+        (evidence.bitext.target_start, evidence.count_target, column),
+    ):
+        linked = np.zeros(len(counts))
+        np.maximum.at(linked, start[pair] + word, confidence)
+        weight = np.sqrt(np.log(np.maximum((evidence.n_pairs + 1) / (counts + 0.5), 1.1)))
+        of = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        n = evidence.n_examples
+        whole = np.bincount(of, weight, minlength=n)
+        shares.append(np.bincount(of, weight * linked, minlength=n) / np.where(whole > 0, whole, 1.0))
+    return np.minimum(*shares)
+
+
 def _best(posterior: FloatArray, word: IntArray, null: FloatArray, n_words: int) -> npt.NDArray[np.bool_]:
     largest = np.zeros(n_words)
     np.maximum.at(largest, word, posterior)

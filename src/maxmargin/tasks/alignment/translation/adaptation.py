@@ -74,11 +74,10 @@ class _Prior:
         )
 
     def adapted(self, model: TranslationModel, *, agree: bool, prior: float = 0.0) -> TranslationModel:
-        model1 = self._probabilities(model.model1, None, model.null, None, agree=False, prior=prior)
-        hmm = self._probabilities(model.hmm, model.jumps, model.null, model1, agree=agree, prior=prior)
-        return TranslationModel(
-            self._cooccurrences, values_at(model.links, self.entries), model1, hmm, model.jumps, model.null
-        )
+        model1, _ = self._probabilities(model.model1, None, model.null, None, agree=False, prior=prior)
+        hmm, links = self._probabilities(model.hmm, model.jumps, model.null, model1, agree=agree, prior=prior)
+        links += values_at(model.links, self.entries)
+        return TranslationModel(self._cooccurrences, links, model1, hmm, model.jumps, model.null)
 
     def _probabilities(
         self,
@@ -89,8 +88,11 @@ class _Prior:
         *,
         agree: bool,
         prior: float,
-    ) -> WordProbabilities:
-        """Adapted probabilities; entries that the bitext does not have begin as in ``start``, or all alike."""
+    ) -> tuple[WordProbabilities, Float32Array]:
+        """Adapted probabilities; entries that the bitext does not have begin as in ``start``, or all alike.
+
+        Also the links of each entry that are expected in the text.
+        """
         known = self.entries >= 0
         word = np.where(known[:, None], old.word[np.maximum(self.entries, 0)], 0.0).astype(np.float64)
         of_null = (old.null_target, self._target), (old.null_source, self._source)
@@ -110,7 +112,7 @@ class _Prior:
                 for n, share, counts in zip(n_null, nulls, (found.null_target, found.null_source), strict=True)
             )
             probabilities = WordProbabilities(_floor(np.stack([forward, backward], axis=1)), *map(_floor, empty))
-        return probabilities
+        return probabilities, links[:, 0].astype(np.float32)
 
 
 def _mixed(n: FloatArray, old: FloatArray, links: FloatArray, of: IntArray, prior: float) -> FloatArray:
