@@ -84,14 +84,14 @@ _KINDS = (
 )
 
 
-def _prefix(target: Path) -> str:
-    """How the names of temporary files of a target begin; a digest tells long names apart."""
+def hidden_name(target: Path) -> str:
+    """How the names of files beside a target begin that are not to be seen; a digest tells long names apart."""
     digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
     return f".{target.name[:_NAMED]}.{digest}"
 
 
 def _beside(target: Path) -> Path:
-    return target.parent / f"{_prefix(target)}.{secrets.token_hex(16)}.part"
+    return target.parent / f"{hidden_name(target)}.{secrets.token_hex(16)}.part"
 
 
 def _keep(target: Path, previous: Path) -> None:
@@ -112,7 +112,7 @@ def _keep(target: Path, previous: Path) -> None:
 def remove_leftovers(path: Path) -> None:
     """Remove the temporary files of processes that were killed while they wrote to ``path``."""
     target = Path(os.path.realpath(path))
-    own = re.compile(re.escape(_prefix(target)) + r"\.[0-9a-f]{32}\.part")
+    own = re.compile(re.escape(hidden_name(target)) + r"\.[0-9a-f]{32}\.part")
     for one in target.parent.iterdir():
         if own.fullmatch(one.name):
             one.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 import maxmargin
 from maxmargin._interrupts import drop_output, received
+from maxmargin._locks import release_all
 from maxmargin._terminal import fail, interrupted, report
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class _Commands(TyperGroup):
             if received() is None:
                 raise
             interrupted()
+        finally:
+            release_all()
 
 
 app = typer.Typer(cls=_Commands, help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from typer.core import TyperCommand
 
 from maxmargin._files import recorded, regular_file
+from maxmargin._locks import FileInUseError, FileLock, release_at_the_end
 from maxmargin._terminal import fail, interrupted, printable
 from maxmargin.tasks.common.packages import MissingPackageError
 from maxmargin.tasks.common.text import STANDARD_INPUT
@@ -133,6 +134,19 @@ def writable(path: Path, keep: Sequence[str | None] = (), *, option: str = "--ou
         fail(f"{path}: its folder does not exist; create it, or give another {option}")
     if not os.access(folder, os.W_OK | os.X_OK):  # an existing file is replaced, not written to
         fail(f"{path}: no permission to write to its folder; give another {option}")
+
+
+def reserve(out: Path, keep: Sequence[str | None] = ()) -> None:
+    """:func:`writable` for the model of a command that trains: no other process may train to this file meanwhile."""
+    writable(out, keep)
+    try:
+        lock = FileLock(out)
+    except FileInUseError as found:
+        other = "another process" if found.pid is None else f"process {found.pid}"
+        fail(f"{out}: {other} is training to this file; wait for it, end it, or give another --out")
+    except OSError as error:
+        fail(f"{out}: {error.strerror or error}; give another --out")
+    release_at_the_end(lock)
 
 
 def writable_folder(path: Path, keep: Sequence[Path] = ()) -> None:

@@ -24,7 +24,7 @@ from maxmargin.tasks.alignment.cli.options import (
 )
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs, read_pairs
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, writable
+from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol
 
 
@@ -57,7 +57,7 @@ def bootstrap(
 
     began = time.perf_counter()
     if out is not None:
-        writable(out)
+        reserve(out)
         if source is not None:
             fail("--out writes a model, --source asks for links; give one of them, and use align predict")
         of_links = ("--method", method), ("--format", form), ("--confidence", confidence), ("--threshold", threshold)

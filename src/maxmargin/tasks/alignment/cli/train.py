@@ -20,7 +20,7 @@ from maxmargin.tasks.alignment.cli.options import (
     save,
 )
 from maxmargin.tasks.alignment.io.sentences import read_annotated
-from maxmargin.tasks.common.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 
 
@@ -74,7 +74,7 @@ def train(
     from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner  # the other verbs do not need it
 
     began = time.perf_counter()
-    writable(out)
+    reserve(out)
     with errors_as_lines():
         given = {"C": numbers("--C", C), "false_negative": numbers("--false-negative", false_negative)}
         extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin._terminal import console, printable
-from maxmargin.tasks.common.commands import errors_as_lines, once, saving, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, reserve, saving
 from maxmargin.tasks.common.options import AsJson, Jobs, Level, ModelOut, Seed, numbers, numbers_option
 from maxmargin.tasks.reranking.cli.options import (
     Encoding,
@@ -104,7 +104,7 @@ def train(
 ) -> None:
     """Tune the weights of features of hypotheses, and say what they gain on held-out lists."""
     inputs = [nbest, *(lattices or []), *(features or []), *(references or []), segments, sources, weights]
-    writable(out, keep=[*inputs, metric])  # which may be a file of gains
+    reserve(out, keep=[*inputs, metric])  # which may be a file of gains
     with errors_as_lines():
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
         from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin._terminal import report
-from maxmargin.tasks.common.commands import errors_as_lines, saving, writable
+from maxmargin.tasks.common.commands import errors_as_lines, reserve, saving
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
 from maxmargin.tasks.segmentation.io.classes import parse_classes
@@ -80,7 +80,7 @@ def train(
     from maxmargin.training import Settings
 
     began = time.perf_counter()
-    writable(out)
+    reserve(out)
     with errors_as_lines():
         _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
         definition = parse_classes(classes, file=class_file, void=void)

@@ -14,7 +14,7 @@ import typer
 from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, fail, report
 from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import errors_as_lines, once, saving, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, reserve, saving
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
 
@@ -114,7 +114,7 @@ def train(
 ) -> None:
     """Train a model on labeled sentences."""
     began = time.perf_counter()
-    writable(out, keep=[train, dev, template])
+    reserve(out, keep=[train, dev, template])
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
         once([train, dev, template])
