@@ -15,6 +15,7 @@ from maxmargin.tasks import _kernels
 
 UNSEEN = 1e-7
 SCALE = 2.0**50
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # single precision
 NONE = np.zeros(0)
 
 
@@ -36,17 +37,20 @@ class Case:
         rng = np.random.default_rng(seed)
         self.pairs, self.n_words, self.threads = pairs, n_words, threads
         self.checked = sentence_pairs(pairs, n_words, n_words)
-        self.bitext = _kernels.Bitext(self.checked, threads)
-        self.n_slots = self.bitext.n_slots
-        self.row_start = np.empty(n_words + 1, dtype=np.int64)
-        self.column, self.together = np.empty(self.n_slots, np.int32), np.empty(self.n_slots, np.int32)
-        _kernels.bitext_lexicon(self.bitext, self.row_start, self.column, self.together)
+        self.row_start, self.column, self.together = _kernels.bitext_lexicon(self.checked, threads)
+        self.n_slots = len(self.column)
         self.tables = [
             (rng.random(shape) ** power).astype(np.float32) for shape in ((self.n_slots, 2), n_words, n_words)
         ]
         self.jumps = rng.random((2, 2 * width + 1)) + 0.01
         self.cells = sum(len(source) * len(target) for source, target in pairs)
         self.longest = max([len(side) for pair in pairs for side in pair], default=0)
+
+    def prune(self, kept):
+        """Only the marked entries of the lexicon."""
+        self.row_start = np.concatenate([[0], np.cumsum(kept)])[self.row_start]
+        self.column, self.together, self.tables[0] = self.column[kept], self.together[kept], self.tables[0][kept]
+        self.n_slots = len(self.column)
 
     @property
     def slot(self):
@@ -72,16 +76,17 @@ class Case:
         )
         return found
 
-    def expect(self, markov, agree=False, null=0.1, longest=None, memory=1 << 20):
+    def expect(self, markov, agree=False, null=0.1, longest=None, block_cells=1 << 20, unseen=UNSEEN):
         longest = self.longest if longest is None else longest
-        counts = [np.zeros(table.shape, dtype=np.uint64) for table in self.tables]
+        types = np.float32, np.uint64, np.uint64
+        counts = [np.zeros(table.shape, dtype=dtype) for table, dtype in zip(self.tables, types, strict=True)]
         distances = np.zeros(self.jumps.shape, dtype=np.uint64)
         departures = np.zeros((2, longest + 1, longest + 1), dtype=np.uint64)
         likelihood = np.empty((len(self.pairs), 2))
         jumps = self.jumps if markov else (NONE, NONE)
         _kernels.translation_expect(
-            self.bitext, *self.tables, *jumps, null, agree, longest, SCALE,
-            *counts, distances, departures, likelihood, memory, self.threads,
+            self.checked, self.row_start, self.column, *self.tables, unseen, *jumps, null, agree, longest, SCALE,
+            *counts, distances, departures, likelihood, block_cells, self.threads,
         )  # fmt: skip
         return [*counts, distances, departures, likelihood]
 
@@ -134,25 +139,28 @@ def test_posteriors_are_sums_over_all_alignments(pairs, seed, markov, null, widt
     for number, ((source, target), (forth, back)) in enumerate(zip(pairs, both, strict=True)):
         J, K = len(source), len(target)
         grid = slice(cell, cell + J * K)
-        np.testing.assert_allclose(forward[grid].reshape(J, K), forth.links, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(backward[grid].reshape(J, K), back.links.T, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(null_target[target_at : target_at + K], forth.null, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(null_source[source_at : source_at + J], back.null, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(forward[grid].reshape(J, K), forth.links, **CLOSE)
+        np.testing.assert_allclose(backward[grid].reshape(J, K), back.links.T, **CLOSE)
+        np.testing.assert_allclose(null_target[target_at : target_at + K], forth.null, **CLOSE)
+        np.testing.assert_allclose(null_source[source_at : source_at + J], back.null, **CLOSE)
         expected = [forth.likelihood, back.likelihood]
-        np.testing.assert_allclose(likelihood[number], expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(likelihood[number], expected, **CLOSE)
         cell, source_at, target_at = cell + J * K, source_at + J, target_at + K
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
-    TINY, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.1, 0.7]), st.sampled_from([2, 4])
-)
-def test_expected_counts_are_those_of_the_twin(pairs, seed, markov, agree, null, longest):
+    TINY, st.integers(0, 99), st.booleans(), st.booleans(), st.sampled_from([0.0, 0.1, 0.7]), st.sampled_from([2, 4]),
+    st.sampled_from([1, 9, 1 << 20]), st.booleans(),
+)  # fmt: skip
+def test_expected_counts_are_those_of_the_twin(pairs, seed, markov, agree, null, longest, block_cells, pruned):
     case = Case(pairs, seed=seed, power=3.0)
+    if pruned:
+        case.prune(np.arange(case.n_slots) % 3 > 0)
     word, null_target, null_source = (np.zeros(table.shape) for table in case.tables)
     distances, departures = np.zeros(case.jumps.shape), np.zeros((2, longest + 1, longest + 1))
     likelihoods = []
-    for (source, target), (forth, back) in zip(pairs, case.beliefs(markov, null, unseen=0.5), strict=True):
+    for (source, target), (forth, back) in zip(pairs, case.beliefs(markov, null), strict=True):
         if not source or not target or max(len(source), len(target)) > longest:
             likelihoods.append([0.0, 0.0])
             continue
@@ -163,17 +171,18 @@ def test_expected_counts_are_those_of_the_twin(pairs, seed, markov, agree, null,
         for j, e in enumerate(source):
             null_source[e] += back.null[j] if e >= 0 else 0
             for k, f in enumerate(target):
-                if min(e, f) >= 0:
+                if (e, f) in case.slot:
                     word[case.slot[e, f]] += links[0][j, k], links[1][j, k]
         for k, f in enumerate(target):
             null_target[f] += forth.null[k] if f >= 0 else 0
         for way, (believed, n) in enumerate(((forth, len(source)), (back, len(target)))):
             distances[way] += twin.jump_counts(believed.jumps, 3)
             departures[way, : n + 1, n] += believed.jumps.sum(axis=1)
-    found = case.expect(markov, agree, null, longest)
-    for values, expected in zip(found, [word, null_target, null_source, distances, departures], strict=False):
-        np.testing.assert_allclose(values / SCALE, expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found[-1], np.reshape(likelihoods, (-1, 2)), rtol=1e-9, atol=1e-9)
+    found = case.expect(markov, agree, null, longest, block_cells)
+    np.testing.assert_allclose(found[0], word, **CLOSE)
+    for values, expected in zip(found[1:], [null_target, null_source, distances, departures], strict=False):
+        np.testing.assert_allclose(values / SCALE, expected, **CLOSE)
+    np.testing.assert_allclose(found[-1], np.reshape(likelihoods, (-1, 2)), **CLOSE)
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)
@@ -183,8 +192,8 @@ def test_the_maximization_step(pairs, seed, prior, threads):
 
     case = Case(pairs, threads=threads)
     counts = np.random.default_rng(seed).random((case.n_slots, 2)) ** 3 * (np.arange(case.n_slots) % 3 > 0)[:, None]
-    word = np.empty((case.n_slots, 2), dtype=np.float32)
-    _kernels.translation_maximize(case.bitext, (counts * SCALE).astype(np.uint64), SCALE, prior, word, threads)
+    word = counts.astype(np.float32)
+    _kernels.translation_maximize(case.row_start, case.column, 5, prior, word, threads)
     rows = np.repeat(np.arange(5), np.diff(case.row_start))
     for way, groups in ((0, rows), (1, case.column)):
         total = np.bincount(groups, weights=counts[:, way], minlength=5)[groups]
@@ -193,7 +202,7 @@ def test_the_maximization_step(pairs, seed, prior, threads):
             expected = np.exp(digamma(counts[:, way] + prior) - digamma(total + prior * entries))
         else:
             expected = np.divide(counts[:, way], total, out=np.zeros(len(total)), where=total > 0)
-        np.testing.assert_allclose(word[:, way], expected, rtol=1e-6, atol=1e-30)
+        np.testing.assert_allclose(word[:, way], expected, rtol=1e-5, atol=1e-30)
 
 
 def text(seed=0, n=40, most=60, n_words=30):
@@ -218,11 +227,11 @@ def test_posteriors_of_long_sentences_sum_to_one(markov, power, width):
         shape = len(case.pairs[p][0]), len(case.pairs[p][1])
         columns = forward[begin:end].reshape(shape).sum(axis=0) + null_target[target_start[p] : target_start[p + 1]]
         rows = backward[begin:end].reshape(shape).sum(axis=1) + null_source[source_start[p] : source_start[p + 1]]
-        np.testing.assert_allclose(columns, 1.0, atol=1e-9)
-        np.testing.assert_allclose(rows, 1.0, atol=1e-9)
+        np.testing.assert_allclose(columns, 1.0, atol=1e-5)
+        np.testing.assert_allclose(rows, 1.0, atol=1e-5)
     for values in (forward, backward, null_target, null_source):
         assert (values >= 0).all()
-        assert (values <= 1 + 1e-9).all()
+        assert (values <= 1 + 1e-5).all()
     assert np.isfinite(likelihood).all()
 
 
@@ -269,9 +278,9 @@ def test_long_sentences_against_a_full_table_of_jumps(width, every_vector_length
         ):
             links, empty, jumps, likelihood = dense(emission, null, case.jumps[way], 0.2)
             mine = found[way][cell : cell + J * K].reshape(J, K)
-            np.testing.assert_allclose(mine if way == 0 else mine.T, links, rtol=1e-8, atol=1e-11)
-            np.testing.assert_allclose(found[2 + way][where], empty, rtol=1e-8, atol=1e-11)
-            np.testing.assert_allclose(found[4][number, way], likelihood, rtol=1e-10)
+            np.testing.assert_allclose(mine if way == 0 else mine.T, links, **CLOSE)
+            np.testing.assert_allclose(found[2 + way][where], empty, **CLOSE)
+            np.testing.assert_allclose(found[4][number, way], likelihood, rtol=1e-6)
             size = len(emission)
             at, i = np.indices((size + 1, size))
             bucket = np.clip(i - (np.where(at == size, -1, at)), -width, width) + width
@@ -280,8 +289,8 @@ def test_long_sentences_against_a_full_table_of_jumps(width, every_vector_length
             departures[way, 0, size] += jumps[size].sum()
         cell, s, t = cell + J * K, s + J, t + K
     counted = case.expect(True, null=0.2)
-    np.testing.assert_allclose(counted[3] / SCALE, distances, rtol=1e-8, atol=1e-11)
-    np.testing.assert_allclose(counted[4] / SCALE, departures, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(counted[3] / SCALE, distances, **CLOSE)
+    np.testing.assert_allclose(counted[4] / SCALE, departures, **CLOSE)
 
 
 @pytest.mark.parametrize("agree", [False, True])
@@ -289,11 +298,11 @@ def test_long_sentences_against_a_full_table_of_jumps(width, every_vector_length
 def test_same_bits_for_any_number_of_threads(markov, agree):
     pairs = text(seed=1, n=400, most=25)
     results = []
-    for threads, memory in ((1, 0), (2, 1 << 20), (3, 1 << 20), (2, 0), (3, 1 << 14)):
+    for threads in (1, 2, 3):
         case = Case(pairs, seed=5, n_words=30, threads=threads)
-        counted = case.expect(markov, agree, memory=memory)
-        word = np.empty(case.tables[0].shape, dtype=np.float32)
-        _kernels.translation_maximize(case.bitext, counted[0], SCALE, 0.01, word, threads)
+        counted = case.expect(markov, agree, block_cells=5000)
+        word = counted[0].copy()
+        _kernels.translation_maximize(case.row_start, case.column, 30, 0.01, word, threads)
         results.append([case.row_start, case.column, case.together, *case.posteriors(markov), *counted, word])
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
@@ -303,13 +312,36 @@ def test_same_bits_for_any_number_of_threads(markov, agree):
 def test_counts_are_added_to_what_is_there():
     case = Case(text(seed=2, n=70, most=9, n_words=5), threads=2)
     once = case.expect(True)
-    jumps, null, longest = case.jumps, 0.1, case.longest
     totals = [array.copy() for array in once[:-1]]
     _kernels.translation_expect(
-        case.bitext, *case.tables, *jumps, null, False, longest, SCALE, *totals, once[-1], 1 << 20, 2
-    )
+        case.checked, case.row_start, case.column, *case.tables, UNSEEN, *case.jumps, 0.1, False, case.longest, SCALE,
+        *totals, once[-1], 1 << 20, 2,
+    )  # fmt: skip
     for one, two in zip(once, totals, strict=False):
         np.testing.assert_array_equal(2 * one, two)
+
+
+@pytest.mark.parametrize("markov", [False, True])
+def test_rare_words_of_long_rows_are_searched(markov):
+    """A block of one pair, and rows that are much longer than its cells: the same counts as those of one block."""
+    rng = np.random.default_rng(0)
+    pairs = [([0, 1 + number % 3], rng.integers(0, 300, 2).tolist()) for number in range(300)]
+    case = Case(pairs, n_words=300)
+    assert np.diff(case.row_start).max() > 100
+    one, two = case.expect(markov), case.expect(markov, block_cells=1)
+    np.testing.assert_allclose(one[0], two[0], rtol=1e-5, atol=1e-7)
+    for first, second in zip(one[1:], two[1:], strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_jumps_are_counted_in_some_pairs_of_a_long_text():
+    """Every third pair of 2^16 + 3 pairs."""
+    pair = ([0, 1, 2], [1, 0])
+    case = Case([pair] * ((1 << 16) + 3))
+    few = Case([pair] * 21847)
+    many, fewer = case.expect(True), few.expect(True)
+    np.testing.assert_array_equal(many[3], fewer[3])
+    np.testing.assert_array_equal(many[4], fewer[4])
 
 
 def test_no_pairs_and_no_words():
@@ -322,7 +354,7 @@ def test_no_pairs_and_no_words():
             counted = case.expect(markov)
             assert not any(array.any() for array in counted[:-1])
     none = Case([], n_words=0)
-    assert none.bitext.n_slots == 0
+    assert none.n_slots == 0
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e-45, 1e30])
@@ -339,21 +371,24 @@ def test_bad_probabilities_give_finite_posteriors(value, markov):
 def good_arguments():
     case = Case([([0, 1], [1, 2, 3]), ([4], [0])])
     expected = {
-        "bitext": case.bitext,
+        "pairs": case.checked,
+        "row_start": case.row_start,
+        "column": case.column,
         **dict(zip(("word", "null_target", "null_source"), case.tables, strict=True)),
+        "unseen": UNSEEN,
         "forth": case.jumps[0].copy(),
         "back": case.jumps[1].copy(),
         "null": 0.1,
         "agree": True,
         "longest": 3,
         "scale": SCALE,
-        "counts": np.zeros(case.tables[0].shape, dtype=np.uint64),
+        "counts": np.zeros(case.tables[0].shape, dtype=np.float32),
         "null_target_counts": np.zeros(5, dtype=np.uint64),
         "null_source_counts": np.zeros(5, dtype=np.uint64),
         "distances": np.zeros((2, 7), dtype=np.uint64),
         "departures": np.zeros((2, 4, 4), dtype=np.uint64),
         "likelihood": np.empty((2, 2)),
-        "memory": 1 << 20,
+        "block_cells": 1 << 20,
         "threads": 1,
     }
     believed = {
@@ -372,18 +407,12 @@ def good_arguments():
         "threads": 1,
     }
     maximized = {
-        "bitext": case.bitext,
-        "counts": np.zeros(case.tables[0].shape, dtype=np.uint64),
-        "scale": SCALE,
+        "row_start": case.row_start,
+        "column": case.column,
+        "n_target": 5,
         "prior": 0.0,
-        "word": np.empty(case.tables[0].shape, dtype=np.float32),
+        "word": np.zeros(case.tables[0].shape, dtype=np.float32),
         "threads": 1,
-    }
-    written = {
-        "bitext": case.bitext,
-        "row_start": np.empty(6, dtype=np.int64),
-        "column": np.empty(case.n_slots, dtype=np.int32),
-        "together": np.empty(case.n_slots, dtype=np.int32),
     }
     made = {
         "source_start": np.array([0, 2, 3]),
@@ -399,7 +428,7 @@ def good_arguments():
         "translation_expect": expected,
         "translation_posteriors": believed,
         "translation_maximize": maximized,
-        "bitext_lexicon": written,
+        "bitext_lexicon": {"pairs": case.checked, "threads": 1},
         "SentencePairs": made,
     }
 
@@ -415,7 +444,7 @@ def test_arrays_of_other_lengths_and_types_are_refused(function):
         if not isinstance(value, np.ndarray):
             continue
         for wrong in (value.ravel()[:-1], np.append(value.ravel(), value.ravel()[-1:])):
-            if function == "WordPairs" and name == "row_start" and len(wrong) > len(value):
+            if function in ("WordPairs", "translation_maximize") and name == "row_start" and len(wrong) > len(value):
                 continue  # one more row, which is empty
             with pytest.raises(ValueError, match=r"must|too|fit|outside"):
                 getattr(_kernels, function)(**{**good, name: np.ascontiguousarray(wrong)})
@@ -446,12 +475,27 @@ BAD: list[tuple[str, str, Any]] = [
         for function in ("translation_expect", "translation_posteriors")
         for value in (np.nan, -0.1, 1.0, np.inf)
     ),
-    *(("translation_posteriors", "unseen", value) for value in (0.0, 1.0, np.nan, -1.0)),
+    *(
+        (function, "unseen", value)
+        for function in ("translation_expect", "translation_posteriors")
+        for value in (0.0, 1.0, np.nan, -1.0, 1e-31)
+    ),
     ("translation_posteriors", "slots", np.full(7, 2**40)),
     ("translation_posteriors", "slots", np.full(7, 9)),
     *(("translation_expect", "scale", value) for value in (0.0, np.nan, np.inf, 1e300, -1.0)),
     *(("translation_expect", "longest", value) for value in (-1, 2, 2**21)),
-    *(("translation_maximize", "scale", value) for value in (0.0, np.nan, np.inf)),
+    *(("translation_expect", "block_cells", value) for value in (0, -1, 2**40)),
+    *(("translation_maximize", "n_target", value) for value in (-1, 0, 3, 2**40)),
+    *(
+        (function, name, values)
+        for function in ("translation_expect", "translation_maximize")
+        for name, values in (
+            ("row_start", np.array([0, 3, 2, 7, 7, 7])),
+            ("row_start", np.array([0, 3, 6, 6, 6, 9])),
+            ("column", np.array([1, 2, 3, 1, 2, 3, -1], dtype=np.int32)),
+            ("column", np.array([1, 2, 3, 1, 2, 3, 5], dtype=np.int32)),
+        )
+    ),
     *(("translation_maximize", "prior", value) for value in (-1.0, np.nan, np.inf)),
     *(("WordPairs", "n_target", value) for value in (-1, 0, 4)),
     *(
@@ -494,6 +538,6 @@ def test_slots_of_other_lengths_and_vocabularies_are_refused():
             lexicon.find(sentence_pairs(case.pairs, *sizes), np.empty(7, dtype=np.int64), 1)
 
 
-def test_a_bitext_needs_pairs():
+def test_a_lexicon_needs_pairs():
     with pytest.raises(TypeError):
-        _kernels.Bitext(None, 1)
+        _kernels.bitext_lexicon(None, 1)

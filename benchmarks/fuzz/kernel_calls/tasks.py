@@ -220,20 +220,16 @@ def translation(random: Generator) -> list[Call]:
     null = np.full(words, 0.5, np.float32)
     jumps = (np.ones(3), np.ones(3)) if random.integers(2) else (np.zeros(0), np.zeros(0))
 
-    def with_bitext(made: Any) -> list[Call]:
-        s = made.n_slots
-        tables = np.full((s, 2), 0.5, np.float32), null, null
-        counts = [np.zeros(table.shape, np.uint64) for table in tables]
+    def with_lexicon(checked: Any) -> list[Call]:
+        row_start, column, _ = tasks.bitext_lexicon(checked, 1)
+        tables = np.full((len(column), 2), 0.5, np.float32), null, null
+        counts = np.zeros(tables[0].shape, np.float32), *(np.zeros(table.shape, np.uint64) for table in tables[1:])
         more = np.zeros((2, 3), np.uint64), np.zeros((2, longest + 1, longest + 1), np.uint64), np.zeros((n, 2))
-        lexicon = np.zeros(words + 1, int), np.zeros(s, np.int32), np.zeros(s, np.int32)
-        tasks.bitext_lexicon(made, *lexicon)
         return [
-            method(made, "n_slots"),
-            bound(tasks, "bitext_lexicon", made, *lexicon),
-            bound(tasks, "translation_expect", made, *tables, *jumps, 0.1, bool(random.integers(2)), longest, 2.0**20,
-                  *counts, *more, 1 << 20, threads),
-            bound(tasks, "translation_maximize", made, counts[0], 2.0**20, 0.01, tables[0].copy(), threads),
-            bound(tasks, "WordPairs", lexicon[0], lexicon[1], words,
+            bound(tasks, "translation_expect", checked, row_start, column, *tables, 1e-9, *jumps, 0.1,
+                  bool(random.integers(2)), longest, 2.0**20, *counts, *more, 1 << some(random, 9, 1), threads),
+            bound(tasks, "translation_maximize", row_start, column, words, 0.01, counts[0].copy(), threads),
+            bound(tasks, "WordPairs", row_start, column, words,
                   then=lambda known: [method(known, "find", checked, np.zeros(cells, int), threads)]),
         ]  # fmt: skip
 
@@ -241,13 +237,13 @@ def translation(random: Generator) -> list[Call]:
         slots = random.integers(-1, 3, size=cells)
         posteriors = np.zeros(cells), np.zeros(cells), np.zeros(int(target.sum())), np.zeros(int(source.sum()))
         return [
-            bound(tasks, "Bitext", made, threads, then=with_bitext),
+            bound(tasks, "bitext_lexicon", made, threads),
             bound(tasks, "translation_posteriors", made, slots, np.full((3, 2), 0.5, np.float32), null, null, 1e-9,
                   *jumps, 0.1, *posteriors, np.zeros((n, 2)), threads),
         ]  # fmt: skip
 
     checked = tasks.SentencePairs(*pairs)
-    return [bound(tasks, "SentencePairs", *pairs, then=use), *use(checked), *with_bitext(tasks.Bitext(checked, 1))]
+    return [bound(tasks, "SentencePairs", *pairs, then=use), *use(checked), *with_lexicon(checked)]
 
 
 TOPICS = {

@@ -1,12 +1,11 @@
 #include "maxmargin/alignment/translation.hpp"
 
-#include <nanobind/stl/shared_ptr.h>
-
 #include <cmath>
 #include <memory>
 
 #include "arrays.hpp"
 #include "maxmargin/base/parallel.hpp"
+#include "owned.hpp"
 
 namespace maxmargin {
 
@@ -69,38 +68,24 @@ class WordPairs {
     std::vector<std::int32_t> column_;
 };
 
-// A bitext with its lexicon and the slot of every cell: the input of all expectation steps.
-class Bitext {
-   public:
-    Bitext(std::shared_ptr<SentencePairs> pairs, Threads threads)
-        : pairs_(std::move(pairs)), lexicon_(pairs_->view(), pairs_->n_source, pairs_->n_target, threads) {
-        require(lexicon_.column.size() < bitext::kNoSlot, "more than 4 billion different word pairs; split the bitext");
-        slots_ = bitext::slots_of(pairs_->view(), lexicon_.view(), pairs_->n_target, threads);
+// The words that meet in sentence pairs: offsets of the rows, columns, and in how many pairs they meet.
+auto lexicon_of(const SentencePairs& checked, Threads threads) {
+    const int workers = threads;
+    std::unique_ptr<bitext::OwnedLexicon> found;
+    {
+        const NoGil unlocked;
+        found = std::make_unique<bitext::OwnedLexicon>(checked.view(), checked.n_source, checked.n_target, workers);
     }
+    return nb::make_tuple(owned(std::move(found->row_start)), owned(std::move(found->column)),
+                          owned(std::move(found->together)));
+}
 
-    Pairs pairs() const { return pairs_->view(); }
-    Lexicon lexicon() const { return lexicon_.view(); }
-    std::int64_t n_source() const { return pairs_->n_source; }
-    std::int64_t n_target() const { return pairs_->n_target; }
-    std::int64_t n_slots() const { return static_cast<std::int64_t>(lexicon_.column.size()); }
-    const std::uint32_t* slots(std::int64_t p) const { return slots_.data() + pairs().cell_start[p]; }
-    const std::vector<std::int32_t>& together() const { return lexicon_.together; }
-
-   private:
-    std::shared_ptr<SentencePairs> pairs_;
-    bitext::OwnedLexicon lexicon_;
-    std::vector<std::uint32_t> slots_;
-};
-
-void write_lexicon(const Bitext& bitext, Out<std::int64_t> row_start, Out<std::int32_t> column,
-                   Out<std::int32_t> together) {
-    const Lexicon lexicon = bitext.lexicon();
-    require(row_start.size() == lexicon.row_start.size() && column.size() == lexicon.column.size() &&
-                together.size() == lexicon.column.size(),
-            "arrays must have the sizes of the lexicon");
-    std::copy(lexicon.row_start.begin(), lexicon.row_start.end(), row_start.data());
-    std::copy(lexicon.column.begin(), lexicon.column.end(), column.data());
-    std::copy(bitext.together().begin(), bitext.together().end(), together.data());
+// Rows of a lexicon that fit their columns and vocabularies. (A row that is not in order only finds less.)
+Lexicon checked_lexicon(const Offsets& row_start, const Words& column, std::int64_t n_source, std::int64_t n_target) {
+    require(static_cast<std::int64_t>(row_start.size()) == n_source + 1 && rises_to(view(row_start), column.size()),
+            "rows of the lexicon do not fit");
+    require(within(view(column), 0, n_target), "a word of the lexicon is outside its vocabulary");
+    return {view(row_start), view(column)};
 }
 
 translation::Tables tables(const In<float>& word, const In<float>& null_target, const In<float>& null_source,
@@ -109,8 +94,8 @@ translation::Tables tables(const In<float>& word, const In<float>& null_target, 
     require(static_cast<std::int64_t>(null_target.size()) == n_target &&
                 static_cast<std::int64_t>(null_source.size()) == n_source,
             "probabilities of the empty word must be one per word");
-    require(unseen > 0 && unseen < 1, "unseen must be a probability");
-    return {view(word), view(null_target), view(null_source), unseen};
+    require(unseen >= 1e-30 && unseen < 1, "unseen must be a probability, at least 1e-30");
+    return {view(word), view(null_target), view(null_source), static_cast<float>(unseen)};
 }
 
 translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_positions) {
@@ -121,16 +106,17 @@ translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_pos
     return {view(c), null, most_positions};
 }
 
-// One expectation step; jump arrays without entries stand for Model 1. Each thread but the first adds to a table of its
-// own as long as these take no more than `memory` bytes together; else all of them add to the same.
-void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_target, const In<float>& null_source,
-            const In<double>& forth, const In<double>& back, double null, bool agree, std::int64_t longest,
-            double scale, Out<std::uint64_t> counts, Out<std::uint64_t> null_target_counts,
-            Out<std::uint64_t> null_source_counts, Out<std::uint64_t> distances, Out<std::uint64_t> departures,
-            Out<double> likelihood, std::int64_t memory, Threads threads) {
-    const Pairs pairs = bitext.pairs();
-    const auto table =
-        tables(word, null_target, null_source, 0.5, bitext.n_slots(), bitext.n_source(), bitext.n_target());
+// One expectation step; jump arrays without entries stand for Model 1. The text is taken in blocks of at most
+// `block_cells` cells. Counts are added to what is there.
+void expect(const SentencePairs& checked, const Offsets& row_start, const Words& column, const In<float>& word,
+            const In<float>& null_target, const In<float>& null_source, double unseen, const In<double>& forth,
+            const In<double>& back, double null, bool agree, std::int64_t longest, double scale, Out<float> counts,
+            Out<std::uint64_t> null_target_counts, Out<std::uint64_t> null_source_counts, Out<std::uint64_t> distances,
+            Out<std::uint64_t> departures, Out<double> likelihood, std::int64_t block_cells, Threads threads) {
+    const Pairs pairs = checked.view();
+    const Lexicon lexicon = checked_lexicon(row_start, column, checked.n_source, checked.n_target);
+    const auto n_slots = static_cast<std::int64_t>(column.size());
+    const auto table = tables(word, null_target, null_source, unseen, n_slots, checked.n_source, checked.n_target);
     require(counts.size() == word.size() && null_target_counts.size() == null_target.size() &&
                 null_source_counts.size() == null_source.size(),
             "counts must have one entry per probability");
@@ -138,12 +124,13 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
             "likelihood must have two entries per pair");
     require(scale >= 1 && scale <= 0x1p62, "scale must be at least 1 and at most 2^62");
     require(longest >= 0 && longest < (1 << 20), "longest is out of range");
+    checked_count("block_cells", block_cells, 1, most_claimed);
     const bool markov = forth.size() > 0;
-    translation::Jumps forth_jumps, back_jumps;
-    translation::Counts totals{view(counts), view(null_target_counts), view(null_source_counts), {}, {}, scale, false};
+    translation::Expectation step{pairs, lexicon, table, {}, {}, markov, agree, longest, block_cells};
+    translation::Counts totals{view(null_target_counts), view(null_source_counts), {}, {}, scale};
     if (markov) {
-        forth_jumps = jumps(forth, null, longest);
-        back_jumps = jumps(back, null, longest);
+        step.forth = jumps(forth, null, longest);
+        step.back = jumps(back, null, longest);
         const std::int64_t side = longest + 1;
         require(forth.size() == back.size() && distances.size() == 2 * forth.size(),
                 "distances must have one entry per jump and direction");
@@ -153,49 +140,25 @@ void expect(const Bitext& bitext, const In<float>& word, const In<float>& null_t
                        {departures.data() + departures.size() / 2, departures.size() / 2},
                        side};
     }
-    double* values = likelihood.data();
+    const auto sums = view(counts);
+    const auto values = view(likelihood);
+    const int workers = threads;
     const NoGil unlocked;
-    const int workers = static_cast<int>(std::clamp<std::int64_t>(pairs.size() / bitext::kGrain, 1, int{threads}));
-    const auto bytes = static_cast<std::int64_t>(counts.size() * sizeof(std::uint64_t));
-    totals.shared = workers > 1 && bytes > memory / (workers - 1);
-    std::vector<std::vector<std::uint64_t>> own(totals.shared ? 0 : workers - 1);
-    for (auto& one : own) one.assign(counts.size(), 0);
-    std::vector<translation::Worker> scratch(workers);
-    parallel_blocks(pairs.size(), bitext::kGrain, workers, [&](int thread, std::int64_t begin, std::int64_t end) {
-        auto& worker = scratch[thread];
-        auto sums = totals;
-        if (!totals.shared && thread > 0) sums.word = own[thread - 1];
-        for (std::int64_t p = begin; p < end; ++p) {
-            values[2 * p] = values[2 * p + 1] = 0;
-            if (std::max(pairs.sources(p), pairs.targets(p)) > longest || pairs.sources(p) == 0 ||
-                pairs.targets(p) == 0)
-                continue;
-            worker.gather(pairs, p, bitext.slots(p), bitext::kNoSlot, table);
-            worker.fetch(bitext.slots(p), pairs.cell_start[p + 1] - pairs.cell_start[p], sums.word.data());
-            if (p + 1 < end)
-                worker.fetch(bitext.slots(p + 1), pairs.cell_start[p + 2] - pairs.cell_start[p + 1], table.word.data());
-            const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, &sums) : worker.model1();
-            values[2 * p] = first;
-            values[2 * p + 1] = second;
-            worker.count(pairs, p, bitext.slots(p), agree, sums);
-        }
-    });
-    if (own.empty()) return;
-    parallel_blocks(bytes / 8, 1 << 16, workers, [&](int, std::int64_t begin, std::int64_t end) {
-        for (const auto& one : own)
-            for (std::int64_t c = begin; c < end; ++c) totals.word[c] += one[c];
-    });
+    step.run(sums, totals, values, workers);
 }
 
-void maximize(const Bitext& bitext, const In<std::uint64_t>& counts, double scale, double prior, Out<float> word,
+// Counts of slots become probabilities, in place.
+void maximize(const Offsets& row_start, const Words& column, std::int64_t n_target, double prior, Out<float> word,
               Threads threads) {
-    require(static_cast<std::int64_t>(counts.size()) == 2 * bitext.n_slots() && word.size() == counts.size(),
-            "counts and word must have two entries per slot");
-    require(scale >= 1 && prior >= 0 && std::isfinite(scale) && std::isfinite(prior), "scale or prior is out of range");
-    const auto in = view(counts);
-    const auto out = view(word);
+    checked_count("n_target", n_target, 0, most_claimed);
+    const Lexicon lexicon =
+        checked_lexicon(row_start, column, static_cast<std::int64_t>(row_start.size()) - 1, n_target);
+    require(word.size() == 2 * column.size(), "word must have two entries per slot");
+    require(prior >= 0 && std::isfinite(prior), "prior is out of range");
+    const auto values = view(word);
+    const int workers = threads;
     const NoGil unlocked;
-    translation::maximize(bitext.lexicon(), in, scale, prior, bitext.n_target(), out, threads);
+    translation::maximize(lexicon, values, prior, n_target, workers);
 }
 
 // Slots of the cells of any sentence pairs, -1 for words that never met.
@@ -249,19 +212,28 @@ void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, con
     double *out_forward = forward.data(), *out_backward = backward.data(), *out_target = empty_target.data(),
            *out_source = empty_source.data(), *values = likelihood.data();
     const NoGil unlocked;
-    std::vector<translation::Worker> workers(int{threads});
+    struct Scratch {
+        translation::Worker worker;
+        std::vector<translation::Cell> cells;
+    };
+    std::vector<Scratch> workers(int{threads});
     parallel_each(pairs.size(), 8, threads, [&](int thread, std::int64_t p) {
-        auto& worker = workers[thread];
-        worker.gather(pairs, p, in + pairs.cell_start[p], std::int64_t{-1}, table);
-        const auto [first, second] = markov ? worker.hmm(forth_jumps, back_jumps, nullptr) : worker.model1();
+        auto& [worker, cells] = workers[thread];
+        const std::int64_t first_cell = pairs.cell_start[p], n_cells = pairs.cell_start[p + 1] - first_cell;
+        cells.resize(n_cells);
+        for (std::int64_t c = 0; c < n_cells; ++c) {
+            const std::int64_t slot = in[first_cell + c];
+            cells[c] = slot < 0 ? translation::Cell{table.unseen, table.unseen} : table.cell(slot);
+        }
+        worker.begin(pairs, p, table);
+        const auto [first, second] =
+            markov ? worker.hmm(cells.data(), forth_jumps, back_jumps, nullptr) : worker.model1(cells.data());
         values[2 * p] = first;
         values[2 * p + 1] = second;
-        std::int64_t cell = pairs.cell_start[p];
-        for (std::int64_t j = 0; j < pairs.sources(p); ++j)
-            for (std::int64_t k = 0; k < pairs.targets(p); ++k, ++cell) {
-                out_forward[cell] = worker.forward(j, k);
-                out_backward[cell] = worker.backward(j, k);
-            }
+        for (std::int64_t c = 0; c < n_cells; ++c) {
+            out_forward[first_cell + c] = static_cast<double>(cells[c].forth);
+            out_backward[first_cell + c] = static_cast<double>(cells[c].back);
+        }
         std::copy(worker.null_target.begin(), worker.null_target.end(), out_target + pairs.target_start[p]);
         std::copy(worker.null_source.begin(), worker.null_source.end(), out_source + pairs.source_start[p]);
     });
@@ -273,17 +245,13 @@ void bind_translation(nb::module_& module) {
     nb::class_<SentencePairs>(module, "SentencePairs")
         .def(nb::init<const Offsets&, const Words&, const Offsets&, const Words&, std::int64_t, std::int64_t>(),
              "source_start"_array, "source"_array, "target_start"_array, "target"_array, "n_source"_a, "n_target"_a);
-    nb::class_<Bitext>(module, "Bitext")
-        .def(nb::init<std::shared_ptr<SentencePairs>, Threads>(), "pairs"_a, "threads"_a, nb::call_guard<NoGil>())
-        .def_prop_ro("n_slots", &Bitext::n_slots);
-    module.def("bitext_lexicon", apart(&write_lexicon), "bitext"_a, "row_start"_array, "column"_array,
-               "together"_array);
-    module.def("translation_expect", apart(&expect), "bitext"_a, "word"_array, "null_target"_array, "null_source"_array,
-               "forth"_array, "back"_array, "null"_a, "agree"_a, "longest"_a, "scale"_a, "counts"_array,
-               "null_target_counts"_array, "null_source_counts"_array, "distances"_array, "departures"_array,
-               "likelihood"_array, "memory"_a, "threads"_a);
-    module.def("translation_maximize", apart(&maximize), "bitext"_a, "counts"_array, "scale"_a, "prior"_a, "word"_array,
-               "threads"_a);
+    module.def("bitext_lexicon", &lexicon_of, "pairs"_a, "threads"_a);
+    module.def("translation_expect", apart(&expect), "pairs"_a, "row_start"_array, "column"_array, "word"_array,
+               "null_target"_array, "null_source"_array, "unseen"_a, "forth"_array, "back"_array, "null"_a, "agree"_a,
+               "longest"_a, "scale"_a, "counts"_array, "null_target_counts"_array, "null_source_counts"_array,
+               "distances"_array, "departures"_array, "likelihood"_array, "block_cells"_a, "threads"_a);
+    module.def("translation_maximize", apart(&maximize), "row_start"_array, "column"_array, "n_target"_a, "prior"_a,
+               "word"_array, "threads"_a);
     nb::class_<WordPairs>(module, "WordPairs")
         .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_array, "column"_array, "n_target"_a)
         .def("find", apart(&find), "pairs"_a, "slots"_array, "threads"_a);

@@ -5,10 +5,15 @@
 // "Forward" means that source words generate target words, t(f | e); "backward" the other way round. Cost per pair of
 // J and K words: O(J K) for Model 1, O(J K width) for the hidden Markov models.
 //
-// Expected counts are sums of fixed-point numbers, which come out the same in any order: so they have the same bits
-// for any number of threads, whether these add to the same table or to tables of their own.
+// Tables of words are too large for caches, so an expectation step never looks a cell up in them. It goes through the
+// text in blocks. In each, one source word after the other spreads its row of the table out over the target words and
+// copies from there what its tokens need; then the pairs are computed; then each source word collects its counts in
+// the same way. No two threads write to the same row, and a row's sums are taken in the order of the text: so they
+// have the same bits for any number of threads. Counts of the empty word and of jumps are sums of fixed-point numbers,
+// which come out the same in any order.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -24,10 +29,23 @@ namespace maxmargin::translation {
 
 using bitext::Pairs;
 
-// t(f | e) and t(e | f) of each slot of a lexicon, next to each other, and what the empty word generates.
+// t(f | e) and t(e | f) of a cell, or posteriors of its link.
+struct Cell {
+    float forth, back;
+};
+
+// A word pair that has met keeps at least 1e-30, so that no sentence becomes impossible. NaN becomes that too.
+inline float probability(float value) {
+    value = value > 1e-30f ? value : 1e-30f;
+    return value < 1.0f ? value : 1.0f;
+}
+
+// Probabilities of each slot of a lexicon, and what the empty word generates.
 struct Tables {
     std::span<const float> word, null_target, null_source;
-    double unseen;  // the probability of a word given one that it never met
+    float unseen;  // the probability of a word given one that it never met
+
+    Cell cell(std::int64_t slot) const { return {probability(word[2 * slot]), probability(word[2 * slot + 1])}; }
 };
 
 // Expected jumps by distance, and departures by (place, number of positions): a matrix of `side` squared.
@@ -37,155 +55,348 @@ struct JumpCounts {
 };
 
 struct Counts {
-    std::span<std::uint64_t> word, null_target, null_source;
+    std::span<std::uint64_t> null_target, null_source;
     JumpCounts forth, back;
     double scale;  // a count of one is this much
-    bool shared;   // whether other threads add to `word` at the same time; the rest is always shared
 
-    std::uint64_t fixed(double count) const {
-        return static_cast<std::uint64_t>(static_cast<std::int64_t>(count * scale + 0.5));
-    }
-    void add_shared(std::uint64_t& to, double count) const {
-        std::atomic_ref<std::uint64_t>(to).fetch_add(fixed(count), std::memory_order_relaxed);
+    void add(std::uint64_t& to, double count) const {
+        const auto fixed = static_cast<std::uint64_t>(static_cast<std::int64_t>(count * scale + 0.5));
+        std::atomic_ref<std::uint64_t>(to).fetch_add(fixed, std::memory_order_relaxed);
     }
 };
 
-// Posteriors of Model 1 from word probabilities, rows as in ChainView; the log-likelihood.
-template <class Vec>
-MM_INLINE double shares_at(double* rows, double* null, std::int64_t words, std::int64_t positions,
-                           std::int64_t stride) {
-    double likelihood = 0;
-    for (std::int64_t k = 0; k < words; ++k) {
-        double* row = rows + k * stride;
-        Vec sums{};
-        for (std::int64_t i = 0; i < stride; i += simd::lanes<Vec>) sums += simd::load<Vec>(row + i);
-        const double sum = null[k] + simd::total<Vec>(sums), inverse = 1 / sum;
-        likelihood += std::log(sum / static_cast<double>(positions + 1));
-        null[k] *= inverse;
-        for (std::int64_t i = 0; i < stride; i += simd::lanes<Vec>)
-            simd::store<Vec>(row + i, inverse * simd::load<Vec>(row + i));
+// Sums, or maxima, over the rows of a grid of `rows` x `columns` cells: of the forward numbers of each column, and of
+// the backward numbers of each row.
+static MM_CLONES void sums_of(const Cell* MM_RESTRICT cells, std::int64_t rows, std::int64_t columns,
+                              float* MM_RESTRICT of_column, float* MM_RESTRICT of_row) {
+    for (std::int64_t j = 0; j < rows; ++j, cells += columns) {
+        float sums[4] = {0, 0, 0, 0};
+        std::int64_t k = 0;
+        for (; k + 4 <= columns; k += 4)
+            for (int i = 0; i < 4; ++i) sums[i] += cells[k + i].back;
+        for (; k < columns; ++k) sums[0] += cells[k].back;
+        of_row[j] += (sums[0] + sums[2]) + (sums[1] + sums[3]);
+        for (k = 0; k < columns; ++k) of_column[k] += cells[k].forth;
     }
-    return likelihood;
+}
+static MM_CLONES void largest_of(const Cell* MM_RESTRICT cells, std::int64_t rows, std::int64_t columns,
+                                 float* MM_RESTRICT of_column, float* MM_RESTRICT of_row) {
+    for (std::int64_t j = 0; j < rows; ++j, cells += columns)
+        for (std::int64_t k = 0; k < columns; ++k) {
+            of_column[k] = of_column[k] > cells[k].forth ? of_column[k] : cells[k].forth;
+            of_row[j] = of_row[j] > cells[k].back ? of_row[j] : cells[k].back;
+        }
+}
+static MM_CLONES void scale_cells(Cell* MM_RESTRICT cells, std::int64_t rows, std::int64_t columns,
+                                  const float* MM_RESTRICT by_column, const float* MM_RESTRICT by_row) {
+    for (std::int64_t j = 0; j < rows; ++j, cells += columns)
+        for (std::int64_t k = 0; k < columns; ++k) {
+            cells[k].forth *= by_column[k];
+            cells[k].back *= by_row[j];
+        }
 }
 
-MM_LEVELS(shares)
-
-// The working memory of one thread. After model1() or hmm() it holds the posteriors of a pair.
+// The working memory of one thread. model1() and hmm() turn the probabilities of a pair's cells into posteriors, and
+// leave those of the empty word; they return the two log-likelihoods.
 class Worker {
    public:
-    std::vector<double> null_target, null_source;
+    std::vector<float> null_target, null_source;
 
-    double& forward(std::int64_t j, std::int64_t k) { return forward_[k * forward_stride_ + j + 1]; }
-    double& backward(std::int64_t j, std::int64_t k) { return backward_[j * backward_stride_ + k + 1]; }
-
-    // The word probabilities of pair p, by the slots of its cells.
-    template <class Slot>
-    void gather(const Pairs& pairs, std::int64_t p, const Slot* slots, Slot none, const Tables& tables) {
+    void begin(const Pairs& pairs, std::int64_t p, const Tables& tables) {
         rows_ = pairs.sources(p);
         columns_ = pairs.targets(p);
-        forward_stride_ = stride_of(rows_);
-        backward_stride_ = stride_of(columns_);
-        forward_.assign(columns_ * forward_stride_, 0.0);
-        backward_.assign(rows_ * backward_stride_, 0.0);
         empty(pairs.target.data() + pairs.target_start[p], columns_, tables.null_target, tables.unseen, null_target);
         empty(pairs.source.data() + pairs.source_start[p], rows_, tables.null_source, tables.unseen, null_source);
-        const std::int64_t rows = rows_, columns = columns_, step = forward_stride_;
-        for (std::int64_t j = 0; j < rows; ++j) {
-            double *forth = forward_.data() + j + 1, *back = backward_.data() + j * backward_stride_ + 1;
-            for (std::int64_t k = 0; k < columns; ++k) {
-                const Slot slot = slots[j * columns + k];
-                const bool known = slot != none;
-                const float* word = tables.word.data() + (known ? 2 * static_cast<std::size_t>(slot) : 0);
-                forth[k * step] = known ? probability(word[0]) : tables.unseen;
-                back[k] = known ? probability(word[1]) : tables.unseen;
+        by_column_ = null_target;
+        by_row_ = null_source;
+    }
+
+    std::pair<double, double> model1(Cell* cells) {
+        sums_of(cells, rows_, columns_, by_column_.data(), by_row_.data());
+        const double forth = shares(by_column_, null_target, rows_), back = shares(by_row_, null_source, columns_);
+        scale_cells(cells, rows_, columns_, by_column_.data(), by_row_.data());
+        return {forth, back};
+    }
+
+    // Jumps are counted if counts are given.
+    std::pair<double, double> hmm(Cell* cells, const Jumps& forth, const Jumps& back, const Counts* counts) {
+        const int widest = simd::lanes_in_use();
+        const std::int64_t step = stride_of(rows_, 2 * widest), stride = stride_of(columns_, 2 * widest);
+        // Each word's probabilities are scaled by the largest of them, which single precision needs.
+        largest_of(cells, rows_, columns_, by_column_.data(), by_row_.data());
+        LogProduct scale_forth, scale_back;
+        scaled(by_column_, null_target, scale_forth);
+        scaled(by_row_, null_source, scale_back);
+        forward_.assign(columns_ * step, 0.0f);
+        backward_.assign(rows_ * stride, 0.0f);
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            const Cell* row = cells + j * columns_;
+            float *forths = forward_.data() + j + 1, *backs = backward_.data() + j * stride + 1;
+            for (std::int64_t k = 0; k < columns_; ++k) {
+                forths[k * step] = std::max(row[k].forth * by_column_[k], kLeast);
+                backs[k] = std::max(row[k].back * by_row_[j], kLeast);
             }
         }
-    }
-
-    // Tables are larger than caches, and their slots known ahead of time.
-    template <class T>
-    static void fetch(const std::uint32_t* slots, std::int64_t n, const T* table) {
-        for (std::int64_t c = 0; c < n; ++c)
-            if (slots[c] != bitext::kNoSlot) __builtin_prefetch(table + 2 * std::size_t{slots[c]}, 0, 2);
-    }
-
-    // Posteriors of Model 1; the two log-likelihoods.
-    std::pair<double, double> model1() {
-        const int widest = simd::lanes_in_use();
-        return {shares(widest, forward_.data(), null_target.data(), columns_, rows_, forward_stride_),
-                shares(widest, backward_.data(), null_source.data(), rows_, columns_, backward_stride_)};
-    }
-
-    // Posteriors of the hidden Markov models; the two log-likelihoods. Jumps are counted if counts are given.
-    std::pair<double, double> hmm(const Jumps& forth, const Jumps& back, const Counts* counts) {
-        ChainView one = forth_.begin(forward_.data(), null_target.data(), columns_, rows_, forth, counts != nullptr);
-        ChainView two = back_.begin(backward_.data(), null_source.data(), rows_, columns_, back, counts != nullptr);
-        forward_backward(simd::lanes_in_use(), one, two);
+        ChainView one = forth_.begin(forward_.data(), null_target.data(), columns_, rows_, forth, step, counts != nullptr);
+        ChainView two = back_.begin(backward_.data(), null_source.data(), rows_, columns_, back, stride, counts != nullptr);
+        forward_backward(widest, one, two);
         if (counts) {
             forth_.end(one);
             back_.end(two);
             count_jumps(forth_, rows_, counts->forth, *counts);
             count_jumps(back_, columns_, counts->back, *counts);
         }
-        return {one.likelihood, two.likelihood};
+        for (std::int64_t j = 0; j < rows_; ++j) {
+            Cell* row = cells + j * columns_;
+            const float *forths = forward_.data() + j + 1, *backs = backward_.data() + j * stride + 1;
+            for (std::int64_t k = 0; k < columns_; ++k) row[k] = {forths[k * step], backs[k]};
+        }
+        return {one.likelihood.value() + scale_forth.value(), two.likelihood.value() + scale_back.value()};
     }
 
-    // Adds the posteriors up; with `agree` both directions count only what they agree on (Liang, Taskar and Klein
-    // 2006).
-    void count(const Pairs& pairs, std::int64_t p, const std::uint32_t* slots, bool agree, const Counts& counts) {
-        const std::int64_t rows = rows_, columns = columns_, step = forward_stride_;
-        std::uint64_t* const word = counts.word.data();
-        const bool shared = counts.shared;
-        for (std::int64_t j = 0; j < rows; ++j) {
-            const double *forths = forward_.data() + j + 1, *backs = backward_.data() + j * backward_stride_ + 1;
-            for (std::int64_t k = 0; k < columns; ++k) {
-                const std::uint32_t slot = slots[j * columns + k];
-                double forth = forths[k * step], back = backs[k];
-                if (agree) forth = back = forth * back;
-                const std::uint64_t one = counts.fixed(forth), two = counts.fixed(back);
-                if ((one | two) == 0 || slot == bitext::kNoSlot) continue;
-                std::uint64_t* to = word + 2 * std::size_t{slot};
-                if (shared) {
-                    std::atomic_ref<std::uint64_t>(to[0]).fetch_add(one, std::memory_order_relaxed);
-                    std::atomic_ref<std::uint64_t>(to[1]).fetch_add(two, std::memory_order_relaxed);
-                } else {
-                    to[0] += one;
-                    to[1] += two;
-                }
-            }
-        }
+    void count_empty(const Pairs& pairs, std::int64_t p, const Counts& counts) const {
         for (std::int64_t k = 0; k < columns_; ++k)
             if (const std::int32_t f = pairs.target[pairs.target_start[p] + k]; f >= 0)
-                counts.add_shared(counts.null_target[f], null_target[k]);
+                counts.add(counts.null_target[f], static_cast<double>(null_target[k]));
         for (std::int64_t j = 0; j < rows_; ++j)
             if (const std::int32_t e = pairs.source[pairs.source_start[p] + j]; e >= 0)
-                counts.add_shared(counts.null_source[e], null_source[j]);
+                counts.add(counts.null_source[e], static_cast<double>(null_source[j]));
     }
 
    private:
-    // A word pair that has met keeps at least 1e-30, so that no sentence becomes impossible. NaN becomes that too.
-    static double probability(float value) {
-        value = value > 1e-30f ? value : 1e-30f;
-        return value < 1.0f ? value : 1.0f;
-    }
+    static constexpr float kLeast = 1e-20f;  // relative to the most probable word
 
-    static void empty(const std::int32_t* words, std::int64_t n, std::span<const float> table, double unseen,
-                      std::vector<double>& out) {
+    static void empty(const std::int32_t* words, std::int64_t n, std::span<const float> table, float unseen,
+                      std::vector<float>& out) {
         out.resize(n);
         for (std::int64_t k = 0; k < n; ++k) out[k] = words[k] >= 0 ? probability(table[words[k]]) : unseen;
+    }
+
+    // Sums become factors; the log-likelihood.
+    static double shares(std::vector<float>& sums, std::vector<float>& null, std::int64_t positions) {
+        LogProduct likelihood;
+        for (std::size_t k = 0; k < sums.size(); ++k) {
+            likelihood.times(static_cast<double>(sums[k]) / static_cast<double>(positions + 1));
+            sums[k] = 1 / sums[k];
+            null[k] *= sums[k];
+        }
+        return likelihood.value();
+    }
+
+    // Maxima become factors.
+    static void scaled(std::vector<float>& largest, std::vector<float>& null, LogProduct& scale) {
+        for (std::size_t k = 0; k < largest.size(); ++k) {
+            scale.times(static_cast<double>(largest[k]));
+            largest[k] = 1 / largest[k];
+            null[k] = std::max(null[k] * largest[k], kLeast);
+        }
     }
 
     static void count_jumps(const WordChain& chain, std::int64_t positions, const JumpCounts& jumps,
                             const Counts& counts) {
         for (std::int64_t m = 0; m <= positions; ++m)
-            counts.add_shared(jumps.departures[m * jumps.side + positions], chain.departures[m]);
-        for (std::size_t d = 0; d < jumps.distance.size(); ++d)
-            counts.add_shared(jumps.distance[d], chain.distances[d]);
+            counts.add(jumps.departures[m * jumps.side + positions], static_cast<double>(chain.departures[m]));
+        for (std::size_t d = 0; d < jumps.distance.size(); ++d) counts.add(jumps.distance[d], chain.distances[d]);
     }
 
-    std::int64_t rows_ = 0, columns_ = 0, forward_stride_ = 0, backward_stride_ = 0;
-    std::vector<double> forward_, backward_;  // (targets, sources) and (sources, targets), rows as in ChainView
+    std::int64_t rows_ = 0, columns_ = 0;
+    std::vector<float> by_column_, by_row_;
+    std::vector<float> forward_, backward_;  // (targets, sources) and (sources, targets), rows as in ChainView
     WordChain forth_, back_;
+};
+
+// The cells of a block of pairs begin..end-1: probabilities spread out from a lexicon, posteriors collected into it.
+class Block {
+   public:
+    Block(const Pairs& pairs, const bitext::Lexicon& lexicon, const Tables& tables, int threads)
+        : pairs_(pairs), lexicon_(lexicon), tables_(tables), threads_(threads), scratch_(std::max(threads, 1)) {
+        for (auto& one : scratch_) {
+            one.spread.assign(tables.null_target.size(), unseen());
+            one.sums.resize(tables.null_target.size());
+        }
+    }
+
+    void take(std::int64_t begin, std::int64_t end) {
+        begin_ = begin;
+        where_.find(pairs_, begin, end, static_cast<std::int64_t>(lexicon_.row_start.size()) - 1);
+        cells_.resize(pairs_.cell_start[end] - pairs_.cell_start[begin]);
+        rows_.resize(where_.at.size());
+        parallel_each(static_cast<std::int64_t>(rows_.size()), 1 << 12, threads_, [&](int, std::int64_t o) {
+            const std::int64_t p = begin + where_.pair[o], n = pairs_.targets(p);
+            const std::int64_t j = where_.at[o] + pairs_.source_start[begin] - pairs_.source_start[p];
+            rows_[o] = {cells(p) + j * n, pairs_.target.data() + pairs_.target_start[p], n};
+        });
+    }
+
+    Cell* cells(std::int64_t p) { return cells_.data() + (pairs_.cell_start[p] - pairs_.cell_start[begin_]); }
+
+    void spread() {
+        std::fill(cells_.begin(), cells_.end(), unseen());  // for words that are unknown
+        each_word([&](Scratch& own, std::int64_t first, std::int64_t last, const auto& each_token) {
+            if (own.searched) {
+                each_token([&](Cell* row, const std::int32_t* words, std::int64_t n) {
+                    own.search(lexicon_, first, last, words, n);
+                    for (std::int64_t k = 0; k < n; ++k)
+                        if (own.places[k] >= 0) row[k] = tables_.cell(own.places[k]);
+                });
+                return;
+            }
+            for (std::int64_t s = first; s < last; ++s) own.spread[lexicon_.column[s]] = tables_.cell(s);
+            each_token([&](Cell* row, const std::int32_t* words, std::int64_t n) {
+                for (std::int64_t k = 0; k < n; ++k)
+                    if (words[k] >= 0) row[k] = own.spread[words[k]];
+            });
+            for (std::int64_t s = first; s < last; ++s) own.spread[lexicon_.column[s]] = unseen();
+        });
+    }
+
+    // Adds posteriors to the counts of slots; with `agree` both directions count only what they agree on (Liang, Taskar
+    // and Klein 2006).
+    void collect(bool agree, std::span<float> counts) {
+        const auto counted = [agree](const Cell& cell) {
+            return agree ? Cell{cell.forth * cell.back, cell.forth * cell.back} : cell;
+        };
+        each_word([&](Scratch& own, std::int64_t first, std::int64_t last, const auto& each_token) {
+            if (own.searched) {
+                each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
+                    own.search(lexicon_, first, last, words, n);
+                    for (std::int64_t k = 0; k < n; ++k)
+                        if (own.places[k] >= 0) {
+                            const Cell cell = counted(row[k]);
+                            counts[2 * own.places[k]] += cell.forth;
+                            counts[2 * own.places[k] + 1] += cell.back;
+                        }
+                });
+                return;
+            }
+            // Sums of words that are not in the row are never read.
+            for (std::int64_t s = first; s < last; ++s) own.sums[lexicon_.column[s]] = {0, 0};
+            each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
+                for (std::int64_t k = 0; k < n; ++k)
+                    if (words[k] >= 0) {
+                        const Cell cell = counted(row[k]);
+                        own.sums[words[k]].forth += static_cast<double>(cell.forth);
+                        own.sums[words[k]].back += static_cast<double>(cell.back);
+                    }
+            });
+            for (std::int64_t s = first; s < last; ++s) {
+                const Sum& sum = own.sums[lexicon_.column[s]];
+                counts[2 * s] += static_cast<float>(sum.forth);
+                counts[2 * s + 1] += static_cast<float>(sum.back);
+            }
+        });
+    }
+
+   private:
+    // Words whose rows are so many times longer than their cells in the block are searched instead of spread out.
+    static constexpr std::int64_t kLonger = 4;
+
+    struct Sum {
+        double forth, back;
+    };
+    struct Scratch {
+        std::vector<Cell> spread;
+        std::vector<Sum> sums;
+        std::vector<std::int64_t> places;
+        bool searched;
+
+        void search(const bitext::Lexicon& lexicon, std::int64_t first, std::int64_t last, const std::int32_t* words,
+                    std::int64_t n) {
+            if (static_cast<std::int64_t>(places.size()) < n) places.resize(n);
+            bitext::search(lexicon.column.data(), first, last, words, n, places.data());
+        }
+    };
+
+    Cell unseen() const { return {tables_.unseen, tables_.unseen}; }
+
+    // Calls body(scratch, first slot, last slot, each_token) for every source word of the block. The rows of a word are
+    // all over the block, so they are asked for some tokens ahead.
+    template <class Body>
+    void each_word(Body&& body) {
+        parallel_each(where_.size(), 4, threads_, [&](int thread, std::int64_t w) {
+            Scratch& own = scratch_[thread];
+            const std::int32_t e = where_.words[w];
+            const std::int64_t first = lexicon_.row_start[e], last = lexicon_.row_start[e + 1];
+            const std::int64_t begin = where_.start[w], end = where_.start[w + 1];
+            std::int64_t n_cells = 0;
+            for (std::int64_t o = begin; o < end; ++o) n_cells += rows_[o].n;
+            own.searched = last - first > kLonger * n_cells;
+            body(own, first, last, [&](auto&& token) {
+                for (std::int64_t o = begin; o < end; ++o) {
+                    if (o + kAhead < end) rows_[o + kAhead].fetch();
+                    token(rows_[o].cells, rows_[o].words, rows_[o].n);
+                }
+            });
+        });
+    }
+
+    // The cells of a source token, and the target words of its pair.
+    struct Row {
+        Cell* cells;
+        const std::int32_t* words;
+        std::int64_t n;
+
+        void fetch() const {
+            const auto *first = reinterpret_cast<const char*>(cells), *second = reinterpret_cast<const char*>(words);
+            for (std::int64_t b = 0; b < n * 8; b += 64) __builtin_prefetch(first + b, 1, 2);
+            for (std::int64_t b = 0; b < n * 4; b += 64) __builtin_prefetch(second + b, 0, 2);
+        }
+    };
+    static constexpr std::int64_t kAhead = 8;
+
+    std::vector<Row> rows_;
+    Pairs pairs_;
+    bitext::Lexicon lexicon_;
+    Tables tables_;
+    int threads_;
+    std::int64_t begin_ = 0;
+    bitext::Occurrences where_;
+    std::vector<Cell> cells_;
+    std::vector<Scratch> scratch_;
+};
+
+// One expectation step: of the hidden Markov models if `markov`, else of Model 1. Pairs with more than `longest` words
+// on a side are left out. A block has at most `block_cells` cells, or one pair. Jumps are counted in some kJumpPairs
+// pairs, spread evenly over the text, as there are only a few of them to learn.
+struct Expectation {
+    static constexpr std::int64_t kJumpPairs = 1 << 15;
+
+    Pairs pairs;
+    bitext::Lexicon lexicon;
+    Tables tables;
+    Jumps forth, back;
+    bool markov, agree;
+    std::int64_t longest, block_cells;
+
+    void run(std::span<float> word, const Counts& counts, std::span<double> likelihood, int threads) const {
+        const std::int64_t every = (pairs.size() + kJumpPairs - 1) / kJumpPairs;
+        Block block(pairs, lexicon, tables, threads);
+        std::vector<Worker> workers(std::max(threads, 1));
+        for (std::int64_t begin = 0, end; begin < pairs.size(); begin = end) {
+            end = begin + 1;
+            while (end < pairs.size() && pairs.cell_start[end + 1] - pairs.cell_start[begin] <= block_cells) ++end;
+            block.take(begin, end);
+            block.spread();
+            parallel_each(end - begin, bitext::kGrain, threads, [&](int thread, std::int64_t at) {
+                const std::int64_t p = begin + at, n_cells = pairs.cell_start[p + 1] - pairs.cell_start[p];
+                likelihood[2 * p] = likelihood[2 * p + 1] = 0;
+                if (n_cells == 0) return;
+                if (std::max(pairs.sources(p), pairs.targets(p)) > longest) {
+                    std::fill_n(block.cells(p), n_cells, Cell{0, 0});
+                    return;
+                }
+                auto& worker = workers[thread];
+                worker.begin(pairs, p, tables);
+                const auto [first, second] =
+                    markov ? worker.hmm(block.cells(p), forth, back, p % every == 0 ? &counts : nullptr)
+                           : worker.model1(block.cells(p));
+                likelihood[2 * p] = first;
+                likelihood[2 * p + 1] = second;
+                worker.count_empty(pairs, p, counts);
+            });
+            block.collect(agree, word);
+        }
+    }
 };
 
 // exp(digamma(x)), which replaces a count x in variational Bayes with a Dirichlet prior, by the asymptotic series after
@@ -197,33 +408,31 @@ inline double discounted(double x) {
     return std::exp(std::log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252)) - shift);
 }
 
-// The maximization step for words: t = count / total of the word that generates, or with a Dirichlet prior of strength
-// `prior` on every entry, exp(digamma(count + prior)) / exp(digamma(total + prior * entries)).
-inline void maximize(const bitext::Lexicon& lexicon, std::span<const std::uint64_t> counts, double scale, double prior,
-                     std::int64_t n_target, std::span<float> word, int threads) {
+// The maximization step for words, in place: t = count / total of the word that generates, or with a Dirichlet prior of
+// strength `prior` on every entry, exp(digamma(count + prior)) / exp(digamma(total + prior * entries)).
+inline void maximize(const bitext::Lexicon& lexicon, std::span<float> word, double prior, std::int64_t n_target,
+                     int threads) {
     const std::int64_t n_source = static_cast<std::int64_t>(lexicon.row_start.size()) - 1;
-    std::vector<std::uint64_t> totals(n_target, 0);
+    std::vector<double> totals(n_target, 0.0);
     std::vector<std::int64_t> entries(n_target, 0);
     for (std::size_t slot = 0; slot < lexicon.column.size(); ++slot) {
-        totals[lexicon.column[slot]] += counts[2 * slot + 1];
+        totals[lexicon.column[slot]] += static_cast<double>(word[2 * slot + 1]);
         ++entries[lexicon.column[slot]];
     }
-    auto weigh = [&](std::uint64_t count, double extra) {
-        const double x = static_cast<double>(count) / scale + extra;
-        return prior > 0 ? discounted(x) : x;
-    };
+    auto weigh = [&](double count, double extra) { return prior > 0 ? discounted(count + extra) : count; };
     std::vector<double> below(n_target);
     for (std::int64_t f = 0; f < n_target; ++f)
         below[f] = entries[f] ? weigh(totals[f], prior * static_cast<double>(entries[f])) : 1.0;
     parallel_each(n_source, 64, threads, [&](int, std::int64_t e) {
         const std::int64_t first = lexicon.row_start[e], last = lexicon.row_start[e + 1];
-        std::uint64_t total = 0;
-        for (std::int64_t s = first; s < last; ++s) total += counts[2 * s];
+        double total = 0;
+        for (std::int64_t s = first; s < last; ++s) total += static_cast<double>(word[2 * s]);
         const double under = last > first ? weigh(total, prior * static_cast<double>(last - first)) : 1.0;
         for (std::int64_t s = first; s < last; ++s) {
             const double over = below[lexicon.column[s]];
-            word[2 * s] = under > 0 ? static_cast<float>(weigh(counts[2 * s], prior) / under) : 0.0f;
-            word[2 * s + 1] = over > 0 ? static_cast<float>(weigh(counts[2 * s + 1], prior) / over) : 0.0f;
+            const double forth = static_cast<double>(word[2 * s]), back = static_cast<double>(word[2 * s + 1]);
+            word[2 * s] = under > 0 ? static_cast<float>(weigh(forth, prior) / under) : 0.0f;
+            word[2 * s + 1] = over > 0 ? static_cast<float>(weigh(back, prior) / over) : 0.0f;
         }
     });
 }

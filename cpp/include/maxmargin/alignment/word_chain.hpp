@@ -14,6 +14,7 @@
 
 #include "maxmargin/base/scratch.hpp"
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/base/single.hpp"
 
 namespace maxmargin::translation {
 
@@ -22,7 +23,11 @@ namespace maxmargin::translation {
 class Jumps {
    public:
     Jumps() = default;
-    Jumps(std::span<const double> c, double null, std::int64_t most_positions) : null(null), c_(c) {
+    Jumps(std::span<const double> c, double null, std::int64_t most_positions) : null(null), c_(c.begin(), c.end()) {
+        // Only ratios count: the largest becomes 1, and none is too small for single precision.
+        const double largest = *std::max_element(c_.begin(), c_.end());
+        for (double& weight : c_) weight = std::max(weight / largest, 1e-20);
+        single_.assign(c_.begin(), c_.end());
         ahead_.resize(most_positions + 1);
         behind_.resize(most_positions + 1);
         for (std::int64_t n = 0; n < most_positions; ++n) {
@@ -32,7 +37,7 @@ class Jumps {
     }
 
     std::int64_t width() const { return static_cast<std::int64_t>(c_.size()) / 2; }
-    const double* middle() const { return c_.data() + width(); }
+    const float* middle() const { return single_.data() + width(); }
 
     // The sum of c over the jumps from place m (0: the beginning, else position m - 1) to all positions.
     double total(std::int64_t m, std::int64_t positions) const { return ahead_[positions - m] + behind_[m]; }
@@ -40,56 +45,75 @@ class Jumps {
     double null = 0;
 
    private:
-    std::span<const double> c_;
+    std::vector<double> c_;
+    std::vector<float> single_;
     std::vector<double> ahead_, behind_;  // sums over distances 1..n and 0..-(n - 1)
 };
 
 // Places are numbered from 0, the beginning; place i is position i - 1. Rows have one entry per place, and zeros up to
-// `stride`, a multiple of the longest vector.
-constexpr std::int64_t kLongestVector = 8;
-inline std::int64_t stride_of(std::int64_t positions) {
-    return (positions + kLongestVector) / kLongestVector * kLongestVector;
-}
+// `stride`, a multiple of the numbers in a vector. Chains are computed in single precision, normalized word by word.
+constexpr std::int64_t kLongestVector = 16;
+inline std::int64_t stride_of(std::int64_t positions, std::int64_t lanes) { return (positions + lanes) / lanes * lanes; }
+
+// The logarithm of a product of positive numbers, taken of many of them at once.
+class LogProduct {
+   public:
+    void times(double x) {
+        product_ *= x;
+        if (product_ < 1e-200 || product_ > 1e200) settle();
+    }
+    double value() {
+        settle();
+        return log_;
+    }
+
+   private:
+    void settle() {
+        log_ += std::log(product_);
+        product_ = 1;
+    }
+    double product_ = 1, log_ = 0;
+};
 
 // The arrays of one pass. `emission` (words, stride) has zeros at place 0; it becomes the posteriors, as does `null`.
 struct ChainView {
-    double *emission, *null;
+    float *emission, *null;
     std::int64_t words, positions, stride;
-    const double* c;           // of distance 0
+    const float* c;            // of distance 0
     std::int64_t width, taps;  // distances up to taps are summed one by one
     bool far;                  // whether there are distances of width or more
-    double stay;               // the probability of the empty word
-    const double* factor;      // (stride): (1 - null) / total of each place
-    double *before, *reached;  // (words + 1, stride), (words, stride)
-    double *norm, *beta;       // (words), (stride)
-    double *mass, *ahead;      // (stride), with zeros around them
-    double *low, *high;        // (stride): sums over distances of -width and below, of width and above
+    float stay;                // the probability of the empty word
+    const float* factor;       // (stride): (1 - null) / total of each place
+    float *before, *reached;   // (words + 1, stride), (words, stride)
+    float *norm, *beta;        // (words), (stride)
+    float *mass, *ahead;       // (stride), with zeros around them
+    float *low, *high;         // (stride): sums over distances of -width and below, of width and above
     bool counts;
-    double* departures;  // (stride)
-    double* moves;       // (2 width + 1) vectors: sums of mass times ahead by distance
-    double likelihood;
+    float* departures;  // (stride)
+    float* moves;       // (2 width + 1) vectors: sums of mass times ahead by distance
+    LogProduct likelihood;
 };
 
 template <class Vec>
 MM_INLINE void forward_step(ChainView& v, std::int64_t k) {
-    constexpr std::int64_t step = simd::lanes<Vec>;
+    constexpr std::int64_t step = simd::single_lanes<Vec>;
     const std::int64_t taps = v.taps;
-    const double *from = v.before + k * v.stride, *emission = v.emission + k * v.stride;
-    double *to = v.before + (k + 1) * v.stride, *reached = v.reached + k * v.stride;
+    const float *from = v.before + k * v.stride, *emission = v.emission + k * v.stride;
+    float *to = v.before + (k + 1) * v.stride, *reached = v.reached + k * v.stride;
     for (std::int64_t i = 0; i < v.stride; i += step)
         simd::store<Vec>(v.mass + i, simd::load<Vec>(from + i) * simd::load<Vec>(v.factor + i));
     if (v.far) {
-        double high = 0, low = 0;
+        float high = 0, low = 0;
         for (std::int64_t i = v.width; i <= v.positions; ++i) {
             v.high[i] = high += v.mass[i - v.width];
             v.low[v.positions - i] = low += v.mass[v.positions + v.width - i];
         }
     }
-    const double kept = v.stay * v.null[k], low = v.c[-v.width], high = v.c[v.width];
+    const float kept = v.stay * v.null[k], low = v.c[-v.width], high = v.c[v.width];
     Vec sums{};
     for (std::int64_t i = 0; i < v.stride; i += step) {
         Vec sum = v.far ? low * simd::load<Vec>(v.low + i) + high * simd::load<Vec>(v.high + i) : Vec{};
-        const double *c = v.c, *mass = v.mass + i;
+        const float *c = v.c, *mass = v.mass + i;
         Vec other{};  // two sums, so that additions need not wait for each other
         for (std::int64_t d = -taps; d < taps; d += 2) {
             sum += c[d] * simd::load<Vec>(mass - d);
@@ -101,19 +125,19 @@ MM_INLINE void forward_step(ChainView& v, std::int64_t k) {
         simd::store<Vec>(to + i, next);
         sums += next;
     }
-    const double sum = std::max(simd::total<Vec>(sums), 1e-300), inverse = 1 / sum;
+    const float sum = std::max(simd::single_total<Vec>(sums), 1e-37f), inverse = 1 / sum;
     for (std::int64_t i = 0; i < v.stride; i += step) simd::store<Vec>(to + i, inverse * simd::load<Vec>(to + i));
     v.norm[k] = sum;
-    v.likelihood += std::log(sum);
+    v.likelihood.times(sum);
 }
 
 template <class Vec, bool counts>
 MM_INLINE void backward_step(ChainView& v, std::int64_t k) {
-    constexpr std::int64_t step = simd::lanes<Vec>;
+    constexpr std::int64_t step = simd::single_lanes<Vec>;
     const std::int64_t taps = v.taps;
-    const double *from = v.before + k * v.stride, *reached = v.reached + k * v.stride;
-    double* emission = v.emission + k * v.stride;
-    const double inverse = 1 / v.norm[k];
+    const float *from = v.before + k * v.stride, *reached = v.reached + k * v.stride;
+    float* emission = v.emission + k * v.stride;
+    const float inverse = 1 / v.norm[k];
     Vec empty{};
     for (std::int64_t i = 0; i < v.stride; i += step) {
         const Vec beta = simd::load<Vec>(v.beta + i), before = simd::load<Vec>(from + i);
@@ -123,16 +147,16 @@ MM_INLINE void backward_step(ChainView& v, std::int64_t k) {
         simd::store<Vec>(v.mass + i, before * simd::load<Vec>(v.factor + i));
         empty += before * beta;
     }
-    const double kept = v.stay * v.null[k] * inverse;
-    v.null[k] = simd::total<Vec>(empty) * kept;
+    const float kept = v.stay * v.null[k] * inverse;
+    v.null[k] = simd::single_total<Vec>(empty) * kept;
     if (v.far) {
-        double high = 0, low = 0;
+        float high = 0, low = 0;
         for (std::int64_t m = v.width; m <= v.positions; ++m) {
             v.low[m] = low += v.ahead[m - v.width];
             v.high[v.positions - m] = high += v.ahead[v.positions + v.width - m];
         }
     }
-    const double lowest = v.c[-v.width], highest = v.c[v.width];
+    const float lowest = v.c[-v.width], highest = v.c[v.width];
     for (std::int64_t m = 0; m < v.stride; m += step) {
         const Vec mass = simd::load<Vec>(v.mass + m);
         Vec sum{};
@@ -140,13 +164,13 @@ MM_INLINE void backward_step(ChainView& v, std::int64_t k) {
             const Vec low = simd::load<Vec>(v.low + m), high = simd::load<Vec>(v.high + m);
             sum = lowest * low + highest * high;
             if (counts) {
-                double *below = v.moves, *above = v.moves + 2 * v.width * step;
+                float *below = v.moves, *above = v.moves + 2 * v.width * step;
                 simd::store<Vec>(below, simd::load<Vec>(below) + mass * low);
                 simd::store<Vec>(above, simd::load<Vec>(above) + mass * high);
             }
         }
-        const double *c = v.c, *around = v.ahead + m;
-        double* moves = v.moves + v.width * step;
+        const float *c = v.c, *around = v.ahead + m;
+        float* moves = v.moves + v.width * step;
         Vec other{};
         for (std::int64_t d = -taps; d < taps; d += 2) {
             const Vec ahead = simd::load<Vec>(around + d), next = simd::load<Vec>(around + d + 1);
@@ -188,8 +212,9 @@ MM_INLINE void both_ways(ChainView& one, ChainView& two) {
 
 // Two chains at a time, step by step in turn: a step needs what the one before has just written, so that one chain
 // alone would leave the machine waiting. Afterwards `moves` has one number per distance at its front.
-template <class Vec>
+template <class Double>
 MM_INLINE void forward_backward_at(ChainView& one, ChainView& two) {
+    using Vec = simd::Single<Double>;
     if (!one.counts) {
         both_ways<Vec, false>(one, two);
         return;
@@ -197,7 +222,7 @@ MM_INLINE void forward_backward_at(ChainView& one, ChainView& two) {
     both_ways<Vec, true>(one, two);
     for (ChainView* v : {&one, &two})
         for (std::int64_t b = 0; b <= 2 * v->width; ++b)
-            v->moves[b] = simd::total<Vec>(simd::load<Vec>(v->moves + b * simd::lanes<Vec>));
+            v->moves[b] = simd::single_total<Vec>(simd::load<Vec>(v->moves + b * simd::single_lanes<Vec>));
 }
 
 MM_LEVELS(forward_backward)
@@ -205,32 +230,33 @@ MM_LEVELS(forward_backward)
 // The memory of a chain, and what the last one counted: `departures` by place, `distances` by distance.
 class WordChain {
    public:
-    std::vector<double> departures, distances;
+    std::vector<float> departures;
+    std::vector<double> distances;
 
-    // `emission` is (words, stride_of(positions)); see ChainView.
-    ChainView begin(double* emission, double* null, std::int64_t words, std::int64_t positions, const Jumps& jumps,
-                    bool counts) {
-        const std::int64_t width = jumps.width(), stride = stride_of(positions);
-        const std::int64_t around = (std::min(width, positions + 1) + 7) / 8 * 8;
+    // `emission` is (words, stride); see ChainView.
+    ChainView begin(float* emission, float* null, std::int64_t words, std::int64_t positions, const Jumps& jumps,
+                    std::int64_t stride, bool counts) {
+        const std::int64_t width = jumps.width();
+        const std::int64_t around = stride_of(std::min(width, positions + 1) - 1, kLongestVector);
         at_least(before_, (words + 1) * stride);
         at_least(reached_, words * stride);
         at_least(norm_, words);
-        std::fill(before_.begin(), before_.begin() + stride, 0.0);
+        std::fill(before_.begin(), before_.begin() + stride, 0.0f);
         before_[0] = 1;
-        factor_.assign(stride, 0.0);
-        beta_.assign(stride, 0.0);
+        factor_.assign(stride, 0.0f);
+        beta_.assign(stride, 0.0f);
         for (std::int64_t m = 0; m <= positions; ++m) {
             // Without positions only the empty word generates, with certainty.
-            factor_[m] = positions ? (1 - jumps.null) / jumps.total(m, positions) : 0.0;
+            factor_[m] = positions ? static_cast<float>((1 - jumps.null) / jumps.total(m, positions)) : 0.0f;
             beta_[m] = 1;
         }
-        mass_.assign(stride + 2 * around, 0.0);
-        ahead_.assign(stride + 2 * around, 0.0);
-        low_.assign(stride, 0.0);
-        high_.assign(stride, 0.0);
+        mass_.assign(stride + 2 * around, 0.0f);
+        ahead_.assign(stride + 2 * around, 0.0f);
+        low_.assign(stride, 0.0f);
+        high_.assign(stride, 0.0f);
         if (counts) {
-            departures.assign(stride, 0.0);
-            moves_.assign((2 * width + 1) * kLongestVector, 0.0);
+            departures.assign(stride, 0.0f);
+            moves_.assign((2 * width + 1) * kLongestVector, 0.0f);
         }
         return {emission,
                 null,
@@ -241,7 +267,7 @@ class WordChain {
                 width,
                 std::min(width - 1, positions),
                 positions >= width,
-                positions ? jumps.null : 1.0,
+                positions ? static_cast<float>(jumps.null) : 1.0f,
                 factor_.data(),
                 before_.data(),
                 reached_.data(),
@@ -254,17 +280,18 @@ class WordChain {
                 counts,
                 departures.data(),
                 moves_.data(),
-                0.0};
+                {}};
     }
 
     void end(const ChainView& view) {
         if (!view.counts) return;
         distances.assign(2 * view.width + 1, 0.0);
-        for (std::int64_t b = 0; b <= 2 * view.width; ++b) distances[b] = moves_[b] * view.c[b - view.width];
+        for (std::int64_t b = 0; b <= 2 * view.width; ++b)
+            distances[b] = static_cast<double>(moves_[b]) * static_cast<double>(view.c[b - view.width]);
     }
 
    private:
-    std::vector<double> before_, reached_, norm_, factor_, beta_, mass_, ahead_, low_, high_, moves_;
+    std::vector<float> before_, reached_, norm_, factor_, beta_, mass_, ahead_, low_, high_, moves_;
 };
 
 }  // namespace maxmargin::translation

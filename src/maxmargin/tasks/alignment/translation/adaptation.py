@@ -104,7 +104,7 @@ class _Prior:
         columns = self._bitext.cooccurrences.column.astype(np.int64)
         for _ in range(ITERATIONS):
             found = expect(self._bitext, probabilities, jumps, null, agree=agree)
-            links = found.word / found.scale
+            links = found.word.astype(np.float64)
             forward = _mixed(self._n_source[self._rows], word[:, 0], links[:, 0], self._rows, prior)
             backward = _mixed(self._n_target[columns], word[:, 1], links[:, 1], columns, prior)
             empty = (

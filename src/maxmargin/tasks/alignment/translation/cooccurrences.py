@@ -113,59 +113,67 @@ class Cooccurrences:
 
 
 class PreparedBitext:
-    """A bitext with its co-occurrences and the entry of every cell, to learn models from.
+    """A bitext as numbers of its vocabularies, with its co-occurrences, to learn models from.
 
     Pairs with more than :data:`LONGEST_LEARNED` words on a side are left out.
 
     Args:
         bitext: the sentence pairs.
         letters: words are normalized and cut after this many letters; 0 for whole words.
+
+    Attributes:
+        cooccurrences: the words that co-occur.
+        pairs: the sentence pairs as the kernels take them.
+        longest: the number of words of the longest sentence.
+        n_tokens: the number of tokens of the longer side.
     """
 
     def __init__(self, bitext: IndexedBitext, *, letters: int = 0) -> None:
         longest = np.maximum(np.diff(bitext.source_start), np.diff(bitext.target_start))
         if longest.max(initial=0) > LONGEST_LEARNED:
             bitext = bitext.select(np.flatnonzero(longest <= LONGEST_LEARNED))
+            longest = longest[longest <= LONGEST_LEARNED]
         source, source_words = _numbered(bitext.words, bitext.source, letters)
         target, target_words = _numbered(bitext.words, bitext.target, letters)
-        starts, sizes = (bitext.source_start, bitext.target_start), (len(source_words), len(target_words))
-        self.batch = BitextBatch(starts[0], source, starts[1], target, sizes)
-        self.kernel = _kernels.Bitext(self.batch.kernel, _threads.current())
-        n_entries = self.kernel.n_slots
-        row_start = np.empty(sizes[0] + 1, dtype=np.int64)
-        column, counts = np.empty(n_entries, dtype=np.int32), np.empty(n_entries, dtype=np.int32)
-        _kernels.bitext_lexicon(self.kernel, row_start, column, counts)
+        sizes = len(source_words), len(target_words)
+        self.pairs = _kernels.SentencePairs(bitext.source_start, source, bitext.target_start, target, *sizes)
+        self.longest, self.n_tokens = int(longest.max(initial=0)), max(len(source), len(target))
+        counts = _pairs_with(bitext.source_start, source, sizes[0]), _pairs_with(bitext.target_start, target, sizes[1])
+        del source, target  # the kernels have copies
         self.cooccurrences = Cooccurrences(
-            WordVocabulary(source_words, _pairs_with(starts[0], source, sizes[0])),
-            WordVocabulary(target_words, _pairs_with(starts[1], target, sizes[1])),
-            len(self.batch),
+            WordVocabulary(source_words, counts[0]),
+            WordVocabulary(target_words, counts[1]),
+            len(bitext),
             letters,
-            row_start,
-            column,
-            counts,
+            *_kernels.bitext_lexicon(self.pairs, _threads.current()),
         )
 
 
 def _numbered(words: DistinctWords, tokens: Int32Array, letters: int) -> tuple[Int32Array, list[str]]:
-    """Numbers of the forms of tokens, by falling frequency, then by first occurrence, and these forms."""
+    """Numbers of the forms of tokens, by falling frequency, then in the order of the forms, and these forms."""
     of_word, forms = words.forms(letters)
     of_token = of_word[tokens]
     count = np.bincount(of_token, minlength=len(forms))
-    first = np.zeros(len(forms), dtype=np.int64)
-    first[of_token[::-1]] = np.arange(len(tokens))[::-1]  # of repeated indices the last one is kept
-    used = np.flatnonzero(count)
-    order = used[np.lexsort((first[used], -count[used]))]
+    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
     number = np.zeros(len(forms), dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     return number[of_token], [forms[form] for form in order.tolist()]
 
 
+_SENTENCES = 1 << 16
+"""Sentences whose words are counted at a time."""
+
+
 def _pairs_with(start: IntArray, words: Int32Array, n_words: int) -> IntArray:
     """The number of sentences that each word occurs in."""
-    sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    keys = np.sort(sentence * max(n_words, 1) + words)
-    distinct = keys[np.diff(keys, prepend=-1) > 0]
-    return np.bincount(distinct % max(n_words, 1), minlength=n_words).astype(np.int64)
+    found = np.zeros(n_words, dtype=np.int64)
+    width = max(n_words, 1)
+    for first in range(0, len(start) - 1, _SENTENCES):
+        some = start[first : first + _SENTENCES + 1]
+        keys = np.repeat(np.arange(len(some) - 1), np.diff(some)) * width + words[some[0] : some[-1]]
+        keys.sort()
+        found += np.bincount(keys[np.diff(keys, prepend=-1) > 0] % width, minlength=n_words)
+    return found
 
 
 def values_at(values: npt.NDArray[Any], at: npt.NDArray[Any], missing: int = 0) -> npt.NDArray[Any]:

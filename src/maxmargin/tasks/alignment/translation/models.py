@@ -15,8 +15,9 @@ and the jumps ``c``, which share their normalizer, are improved by a minorize-ma
 Taskar and Klein 2006). That no longer maximizes a likelihood, but aligns far better.
 
 Cost per iteration: ``O(J K)`` per pair for Model 1, ``O(J K width)`` for the hidden Markov models, threads over the
-pairs; memory: 4 bytes per word pair of the text, 40 bytes per entry of the co-occurrences, and 16 more for every
-thread but the first, as long as these take at most 512 MiB.
+pairs; memory: 4 bytes per token, 32 bytes per entry of the co-occurrences, and 8 bytes per word pair of a block of the
+text (:data:`BLOCK_CELLS`). Posteriors are computed in single precision, and each is added to sums in double precision
+of its block.
 """
 
 from __future__ import annotations
@@ -32,12 +33,7 @@ from maxmargin import _checks, _threads
 from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.alignment.translation.cooccurrences import (
-    LONGEST_LEARNED,
-    BitextBatch,
-    Cooccurrences,
-    PreparedBitext,
-)
+from maxmargin.tasks.alignment.translation.cooccurrences import BitextBatch, Cooccurrences, PreparedBitext
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -46,7 +42,8 @@ UNSEEN = 1e-7
 
 _NO_JUMPS = np.zeros(0)
 _JUMP_STEPS = 30
-_MEMORY = 1 << 29  # bytes for the tables of counts of all threads but the first
+BLOCK_CELLS = 1 << 23
+"""Word pairs of the text that an expectation step holds at a time."""
 
 
 class WordProbabilities(NamedTuple):
@@ -196,13 +193,14 @@ def learn(
 
 
 class Counts(NamedTuple):
-    """Expected counts as integers, in units of ``1 / scale``.
+    """Expected counts; all but those of words are integers, in units of ``1 / scale``.
 
     Shapes as in :class:`WordProbabilities`; ``distances`` and ``departures`` of jumps are the arguments of
-    :func:`_jumps`, per direction; ``likelihood`` holds the two log-likelihoods.
+    :func:`_jumps`, per direction, counted in some of the pairs of a large bitext; ``likelihood`` holds the two
+    log-likelihoods.
     """
 
-    word: npt.NDArray[np.uint64]
+    word: Float32Array
     null_target: npt.NDArray[np.uint64]
     null_source: npt.NDArray[np.uint64]
     distances: npt.NDArray[np.uint64]
@@ -215,22 +213,20 @@ def expect(
     bitext: PreparedBitext, probabilities: WordProbabilities, jumps: FloatArray | None, null: float, *, agree: bool
 ) -> Counts:
     """The expectation step: of the hidden Markov models with these jumps, or of Model 1 without any."""
-    batch = bitext.batch
-    lengths = np.concatenate([np.diff(batch.source_start), np.diff(batch.target_start)])
-    longest = min(LONGEST_LEARNED, int(lengths.max(initial=0)))
+    entries, longest = bitext.cooccurrences, bitext.longest
     # As fine as 64 bits allow for the largest possible count.
-    tokens = max(len(batch.source), len(batch.target), 1)
-    scale = 2.0 ** (62 - int(np.ceil(np.log2(tokens + 1))))
-    word, null_target, null_source = (np.zeros(table.shape, dtype=np.uint64) for table in probabilities)
+    scale = 2.0 ** (62 - int(np.ceil(np.log2(max(bitext.n_tokens, 1) + 1))))
+    word = np.zeros(probabilities.word.shape, dtype=np.float32)
+    nulls = [np.zeros(table.shape, dtype=np.uint64) for table in probabilities[1:]]
     forth, back = (_NO_JUMPS, _NO_JUMPS) if jumps is None else jumps
     distances = np.zeros((2, len(forth)), dtype=np.uint64)
     departures = np.zeros((2, longest + 1, longest + 1), dtype=np.uint64)
-    likelihood = np.empty((len(batch), 2))
+    likelihood = np.empty((entries.n_pairs, 2))
     _kernels.translation_expect(
-        bitext.kernel, *probabilities, forth, back, null, agree, longest, scale,
-        word, null_target, null_source, distances, departures, likelihood, _MEMORY, _threads.current(),
+        bitext.pairs, entries.row_start, entries.column, *probabilities, UNSEEN, forth, back, null, agree, longest,
+        scale, word, *nulls, distances, departures, likelihood, BLOCK_CELLS, _threads.current(),
     )  # fmt: skip
-    return Counts(word, null_target, null_source, distances, departures, likelihood.sum(axis=0), scale)
+    return Counts(word, *nulls, distances, departures, likelihood.sum(axis=0), scale)
 
 
 class _Learner:
@@ -246,27 +242,28 @@ class _Learner:
     ) -> None:
         self._prior, self._null, self._on_iteration = prior, null, on_iteration
         self._bitext = bitext
-        (n_source, n_target), n_entries = bitext.batch.vocabulary_sizes, bitext.cooccurrences.n_entries
+        entries = bitext.cooccurrences
+        n_source, n_target = len(entries.source), len(entries.target)
         self.probabilities = WordProbabilities(
-            np.tile(np.array([1 / max(n_target, 1), 1 / max(n_source, 1)], dtype=np.float32), (n_entries, 1)),
+            np.tile(np.array([1 / max(n_target, 1), 1 / max(n_source, 1)], dtype=np.float32), (entries.n_entries, 1)),
             np.full(n_target, 1 / max(n_target, 1), dtype=np.float32),
             np.full(n_source, 1 / max(n_source, 1), dtype=np.float32),
         )
         start = np.exp(-0.3 * np.abs(np.arange(-width, width + 1) - 1.0))
         self.jumps: FloatArray = np.tile(start / start.sum(), (2, 1))
-        self.links = np.zeros(n_entries, dtype=np.float32)
+        self.links = np.zeros(entries.n_entries, dtype=np.float32)
         self.history: list[EMIteration] = []
 
     def step(self, model: str, agree: bool) -> None:
         found = expect(
             self._bitext, self.probabilities, self.jumps if model == "hmm" else None, self._null, agree=agree
         )
-        word = np.empty_like(self.probabilities.word)
+        self.links[:] = found.word[:, 0]
+        entries = self._bitext.cooccurrences
         _kernels.translation_maximize(
-            self._bitext.kernel, found.word, found.scale, self._prior, word, _threads.current()
+            entries.row_start, entries.column, len(entries.target), self._prior, found.word, _threads.current()
         )
-        self.probabilities = WordProbabilities(word, _shares(found.null_target), _shares(found.null_source))
-        self.links = (found.word[:, 0] / found.scale).astype(np.float32)
+        self.probabilities = WordProbabilities(found.word, _shares(found.null_target), _shares(found.null_source))
         if model == "hmm":
             self.jumps = np.stack(
                 [
