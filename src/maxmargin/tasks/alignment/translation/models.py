@@ -217,16 +217,16 @@ def expect(
     # As fine as 64 bits allow for the largest possible count.
     scale = 2.0 ** (62 - int(np.ceil(np.log2(max(bitext.n_tokens, 1) + 1))))
     word = np.zeros(probabilities.word.shape, dtype=np.float32)
-    nulls = [np.zeros(table.shape, dtype=np.uint64) for table in probabilities[1:]]
+    null_target, null_source = (np.zeros(table.shape, dtype=np.uint64) for table in probabilities[1:])
     forth, back = (_NO_JUMPS, _NO_JUMPS) if jumps is None else jumps
     distances = np.zeros((2, len(forth)), dtype=np.uint64)
     departures = np.zeros((2, longest + 1, longest + 1), dtype=np.uint64)
     likelihood = np.empty((entries.n_pairs, 2))
     _kernels.translation_expect(
         bitext.pairs, entries.row_start, entries.column, *probabilities, UNSEEN, forth, back, null, agree, longest,
-        scale, word, *nulls, distances, departures, likelihood, BLOCK_CELLS, _threads.current(),
+        scale, word, null_target, null_source, distances, departures, likelihood, BLOCK_CELLS, _threads.current(),
     )  # fmt: skip
-    return Counts(word, *nulls, distances, departures, likelihood.sum(axis=0), scale)
+    return Counts(word, null_target, null_source, distances, departures, likelihood.sum(axis=0), scale)
 
 
 class _Learner:
