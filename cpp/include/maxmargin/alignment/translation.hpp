@@ -137,8 +137,10 @@ class Worker {
                 backs[k] = std::max(row[k].back * by_row_[j], kLeast);
             }
         }
-        ChainView one = forth_.begin(forward_.data(), null_target.data(), columns_, rows_, forth, step, counts != nullptr);
-        ChainView two = back_.begin(backward_.data(), null_source.data(), rows_, columns_, back, stride, counts != nullptr);
+        ChainView one =
+            forth_.begin(forward_.data(), null_target.data(), columns_, rows_, forth, step, counts != nullptr);
+        ChainView two =
+            back_.begin(backward_.data(), null_source.data(), rows_, columns_, back, stride, counts != nullptr);
         forward_backward(widest, one, two);
         if (counts) {
             forth_.end(one);

@@ -53,7 +53,9 @@ class Jumps {
 // Places are numbered from 0, the beginning; place i is position i - 1. Rows have one entry per place, and zeros up to
 // `stride`, a multiple of the numbers in a vector. Chains are computed in single precision, normalized word by word.
 constexpr std::int64_t kLongestVector = 16;
-inline std::int64_t stride_of(std::int64_t positions, std::int64_t lanes) { return (positions + lanes) / lanes * lanes; }
+inline std::int64_t stride_of(std::int64_t positions, std::int64_t lanes) {
+    return (positions + lanes) / lanes * lanes;
+}
 
 // The logarithm of a product of positive numbers, taken of many of them at once.
 class LogProduct {
