@@ -72,6 +72,7 @@ def tokens(random: Generator) -> list[Call]:
         i64([0, 2, 3]), i32([[0, 1, 0]]), i64([2]), 1, i32([0]), i64([1]), bytes_of(b"Uab<>"), np.arange(5),
         np.arange(1, 6), i32([0]), i32([-1]), i64([0, 2]), i64([-1, 0]), bool(random.integers(2)), True,
     )  # fmt: skip
+    neighbors = i64([0, 1, 2, 3, 4]), i32([1, 0, 3, 2]), i64([2, 2, 1, 1])  # the same in both directions
     return [
         bound(tasks, "token_count", text, layout),
         bound(tasks, "token_scan", text, layout, *cells),
@@ -79,6 +80,8 @@ def tokens(random: Generator) -> list[Call]:
         bound(tasks, "attribute_scan", text.copy(), *found, *lines),
         bound(tasks, "text_splice", bytes_of(b"abcd"), *places, 6, np.zeros(99, np.uint8)),
         bound(tasks, "attributes_of_tokens", tasks.StringTable(), *template),
+        bound(tasks, "exchange_words", *neighbors, *neighbors, 4, 2, 2, i32([0, 1, 2, 3])),
+        bound(tasks, "merge_classes", np.ones((4, 4), int), 1, np.zeros(4, np.int32)),
     ]
 
 

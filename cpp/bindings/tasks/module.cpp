@@ -14,6 +14,7 @@ void bind_string_table(nb::module_& module);
 void bind_symmetrize(nb::module_& module);
 void bind_texts(nb::module_& module);
 void bind_token_attributes(nb::module_& module);
+void bind_word_clusters(nb::module_& module);
 void bind_token_scan(nb::module_& module);
 void bind_translation(nb::module_& module);
 void bind_trees(nb::module_& module);
@@ -36,6 +37,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_link_features(module);
     maxmargin::bind_symmetrize(module);
     maxmargin::bind_token_attributes(module);
+    maxmargin::bind_word_clusters(module);
     maxmargin::bind_token_scan(module);
     maxmargin::bind_translation(module);
     maxmargin::bind_trees(module);

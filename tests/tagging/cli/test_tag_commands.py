@@ -72,12 +72,15 @@ def test_training_reports_and_predictions_are_those_of_python(files):
 def test_gazetteers_and_the_preset_of_names(files):
     (files / "towns.txt").write_text("Paris\nNew York\n")
     columns = ("--columns", "word,pos,_,label", "--label", "label")
-    metadata = trained(files, *columns, "--gazetteer", str(files / "towns.txt"), train="train.tsv")
+    (files / "text").write_text("She lives in Paris , not in London .\n" * 4)
+    more = ("--gazetteer", str(files / "towns.txt"), "--text", str(files / "text"), "--text", str(files / "towns.txt"))
+    metadata = trained(files, *columns, *more, train="train.tsv")
     assert metadata["preset"] == "ner"
     assert "labels mark names" in metadata["preset_reason"]
     model = mm.load(files / "other")
     assert model.extractor.template.gazetteers == ("towns",)
     assert "pos" in model.extractor.template.columns_used
+    assert "London" in model.extractor.added.clusters.words.names
     assert run("tag", "predict", str(files / "other"), str(files / "test.tsv")).count("\n") > 100
     said = failed("tag", "train", str(files / "train"), "--out", str(files / "x"), "--gazetteer", "a=none")
     assert "none: No such file or directory" in said

@@ -144,6 +144,8 @@ class SequenceTagger(Predictor):
             the first passes predict), "observed" (those that occur) or "all".
         gazetteers: lists of names for tokens of text: files with an entry per line, as ``FILE`` or ``NAME=FILE``, or a
             dictionary from names to files or to lists of entries; a TAB and a label may follow an entry.
+        text: text without labels, from which clusters of words are learned: files with a sentence per line, or
+            sentences as lists of words.
         C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
             preset, or 0.1.
         repair: mend labels, of dev data too, that break the rules of their scheme: I-NP after O becomes B-NP.
@@ -186,6 +188,7 @@ class SequenceTagger(Predictor):
         min_count: int | None = None,
         support: str = "negative",
         gazetteers: Given | None = None,
+        text: Any = None,
         repair: bool = False,
         C: float | Sequence[float] | None = None,
         loss: TagLoss | None = None,
@@ -203,7 +206,7 @@ class SequenceTagger(Predictor):
     ) -> None:
         self.preset, self.template, self.columns, self.order = preset, template, columns, order
         self.constraints, self.forbidden, self.classes, self.unknown = constraints, forbidden, classes, unknown
-        self.min_count, self.support, self.gazetteers = min_count, support, gazetteers
+        self.min_count, self.support, self.gazetteers, self.text = min_count, support, gazetteers, text
         self.C, self.loss, self.repair = C, loss, repair
         self.solver, self.tol, self.max_iter, self.max_seconds = solver, tol, max_iter, max_seconds
         self.metric, self.patience, self.n_jobs, self.random_state = metric, patience, n_jobs, random_state

@@ -77,6 +77,12 @@ def train(
     support: Annotated[
         str, typer.Option("--support", help="Attributes and labels with weights: negative, observed or all.")
     ] = "negative",
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text", metavar="FILE", help="Text without labels, a sentence per line: clusters of words. Repeatable."
+        ),
+    ] = None,
     gazetteer: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,10 +120,10 @@ def train(
 ) -> None:
     """Train a model on labeled sentences."""
     began = time.perf_counter()
-    reserve(out, keep=[train, dev, template])
+    reserve(out, keep=[train, dev, template, *(text or [])])
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
-        once([train, dev, template])
+        once([train, dev, template, *(text or []), *(gazetteer or [])])
         algorithm = _solver(solver)
         grid = numbers("--C", C)
         if grid is not None and len(grid) > 1 and dev is None:
@@ -134,6 +140,10 @@ def train(
             from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
 
             features["gazetteers"] = Gazetteers.read(gazetteer)
+        if text:
+            from maxmargin.tasks.tagging.encoder.word_clusters import PlainText
+
+            features["text"] = PlainText.of([], text)
         reading = time.perf_counter() - began
     with errors_as_lines(checkpoints.summary):
         from maxmargin.solvers import Checkpoint

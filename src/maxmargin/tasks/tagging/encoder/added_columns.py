@@ -1,4 +1,4 @@
-"""Columns that the encoder adds to a table before a template reads it: word classes and gazetteers."""
+"""Columns that the encoder adds to a table before a template reads it: word classes, clusters and gazetteers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from maxmargin.encoders.base import State
 from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
 from maxmargin.tasks.tagging.encoder.templates import Template, gazetteer_column
 from maxmargin.tasks.tagging.encoder.word_classes import Coded, WordClasses
+from maxmargin.tasks.tagging.encoder.word_clusters import PlainText, WordClusters
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 _CLASSES = "word_classes_"
@@ -17,21 +18,37 @@ _CLASSES = "word_classes_"
 
 @dataclass(frozen=True, eq=False)
 class AddedColumns:
-    """What the lines ``!learn`` and ``!gazetteer`` of a template stand for.
+    """What the lines ``!learn``, ``!cluster`` and ``!gazetteer`` of a template stand for.
 
     Attributes:
         classes: word classes; None before training, and if the template has none.
         gazetteers: lists of names; None for none.
+        clusters: words with similar neighbors; None before training, and without text.
+        text: text without labels, from which clusters are learned, as :class:`PlainText` takes it; not in models.
     """
 
     classes: WordClasses | None = None
     gazetteers: Gazetteers | None = None
+    clusters: WordClusters | None = None
+    text: Any = None
 
     def learned(self, table: TokenTable, template: Template, labels: Coded | None) -> tuple[Self, TokenTable]:
         """Return what the labeled sentences teach, and the table with the columns as training takes them.
 
-        Classes of earlier sentences stay, because the meaning of weights must not change.
+        Classes and clusters of earlier sentences stay, because the meaning of weights must not change.
         """
+        return self._clustered(table, template)._classified(table, template, labels)
+
+    def _clustered(self, table: TokenTable, template: Template) -> Self:
+        """Return these columns with clusters of the text and the words of the table."""
+        added = template.added.get("cluster")
+        if added is None or not template.clusters or self.clusters is not None:
+            return self
+        text = PlainText.of([(table, added.source)], self.text)
+        return replace(self, clusters=WordClusters.learn(text), text=None)
+
+    def _classified(self, table: TokenTable, template: Template, labels: Coded | None) -> tuple[Self, TokenTable]:
+        """Return these columns with classes of the labels, and the table with the columns."""
         if template.learned is None or self.classes is not None:
             return self, self.columns(table, template)
         if labels is None:
@@ -46,6 +63,9 @@ class AddedColumns:
         """Return the table with the columns."""
         if self.classes is not None and template.learned is not None:
             table = self.classes.columns(table, name=template.learned[0])
+        added = template.added.get("cluster")
+        if self.clusters is not None and added is not None:
+            table = self.clusters.columns(table, name=added.name, source=added.source)
         listed = template.added.get("gazetteer")
         if self.gazetteers is not None and listed is not None:
             names = [gazetteer_column(listed, name) for name in self.gazetteers.names]
@@ -55,6 +75,7 @@ class AddedColumns:
     def state(self) -> State:
         """Return the entries of a model file."""
         state: State = {} if self.gazetteers is None else self.gazetteers.state()
+        state |= {} if self.clusters is None else self.clusters.state()
         if self.classes is not None:
             arrays = {f"{_CLASSES}{name}": array for name, array in self.classes.to_arrays().items()}
             state |= {"word_class_names": list(self.classes.names), **arrays}
@@ -67,4 +88,5 @@ class AddedColumns:
         if template.learned is not None:
             own = {name.removeprefix(_CLASSES): array for name, array in state.items() if name.startswith(_CLASSES)}
             classes = WordClasses.from_arrays(own, state["word_class_names"], template.learned[1])
-        return cls(classes, Gazetteers.from_state(state) if template.gazetteers else None)
+        gazetteers = Gazetteers.from_state(state) if template.gazetteers else None
+        return cls(classes, gazetteers, WordClusters.from_state(state) if template.clusters else None)

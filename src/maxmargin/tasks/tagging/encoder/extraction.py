@@ -185,10 +185,10 @@ class TemplateExtractor(_NamedExtractor):
     kind = "template"
 
     @classmethod
-    def of(cls, template: Template, gazetteers: Gazetteers | None = None) -> Self:
-        """Return an extractor that knows no attributes yet."""
+    def of(cls, template: Template, gazetteers: Gazetteers | None = None, text: Any = None) -> Self:
+        """Return an extractor that knows no attributes yet; it will learn clusters of words from ``text``."""
         edges = AttributeVocabulary() if template.edges else None
-        return cls(template=template, edges=edges, added=AddedColumns(gazetteers=gazetteers))
+        return cls(template=template, edges=edges, added=AddedColumns(gazetteers=gazetteers, text=text))
 
     def prepared(self, X: Any) -> TokenTable:
         """Return sentences as a table with the template's columns; ValueError if one is missing."""
@@ -254,7 +254,7 @@ class TemplateExtractor(_NamedExtractor):
         names = state.get("gazetteer_names", [])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError("its gazetteers are damaged")
-        template = Template.parse(state["template"], columns, "its template", names)
+        template = Template.parse(state["template"], columns, "its template", names, "cluster_paths" in state)
         edges = _vocabulary("edge_attributes", state) if template.edges else None
         added = AddedColumns.from_state(state, template)
         return cls(_vocabulary("attributes", state), edges, template=template, added=added)

@@ -57,6 +57,7 @@ class TaggingEncoder(Encoder):
         classes: all labels, in the order of their codes; None to take those of the training data.
         extractor: turns inputs into attributes.
         weight_layout: meaning of the weights; without labels before :meth:`fit`.
+        gazetteers: lists of names, and ``text``: text without labels; settings, too.
         pieces: whether examples are runs of known labels, which may begin and end with any label.
         preset_reason: why the preset was chosen; empty if it was given.
     """
@@ -72,6 +73,7 @@ class TaggingEncoder(Encoder):
     min_count: int | None = None
     support: str = "negative"
     gazetteers: Given | None = None
+    text: Any = None
     repair: bool = False
     extractor: Extractor = field(default_factory=MatrixExtractor)
     weight_layout: WeightLayout = field(default_factory=lambda: WeightLayout(0, 1, None, Support.empty(0)))
@@ -241,9 +243,8 @@ class TaggingEncoder(Encoder):
         columns = self._text_columns(X)
         if columns is not None:
             gazetteers = None if self.gazetteers is None else Gazetteers.read(self.gazetteers)
-            return TemplateExtractor.of(
-                self._template(columns, () if gazetteers is None else gazetteers.names), gazetteers
-            )
+            template = self._template(columns, () if gazetteers is None else gazetteers.names)
+            return TemplateExtractor.of(template, gazetteers, self.text)
         first = checks.examples(X)[0]
         if sp.issparse(first) or isinstance(first, (np.ndarray, FeatureSequence)) or is_frame(first):
             return self._without_template("matrices", MatrixExtractor())
@@ -284,12 +285,18 @@ class TaggingEncoder(Encoder):
     def _without_template(self, what: str, extractor: Extractor) -> Extractor:
         if self.preset is not None or self.template is not None:
             raise ValueError(f"{what} need no template or preset; leave it out, or give tokens of text")
-        if self.gazetteers is not None:
-            raise ValueError(f"{what} cannot be looked up in gazetteers; leave them out, or give tokens of text")
+        for name, there in (("gazetteers", self.gazetteers), ("text", self.text)):
+            if there is not None:
+                raise ValueError(f"{what} cannot use {name}; leave {name} out, or give tokens of text")
         return extractor
 
     def _template(self, columns: Sequence[str], gazetteers: Sequence[str]) -> Template:
         found = self._parsed_template(columns, gazetteers)
+        if self.text is not None and "cluster" not in found.added:
+            raise ValueError(
+                "there is text without labels, and the template does not use it; add the lines '!cluster cluster word' "
+                "and 'U:%filled[0,cluster]', or leave the text out"
+            )
         if gazetteers and "gazetteer" not in found.added:
             raise ValueError(
                 f"there are gazetteers ({', '.join(gazetteers)}), and the template does not use them; add the lines "
@@ -298,9 +305,11 @@ class TaggingEncoder(Encoder):
         return found
 
     def _parsed_template(self, columns: Sequence[str], gazetteers: Sequence[str]) -> Template:
+        clusters = self.text is not None
         if isinstance(self.template, Template):
             given = self.template
-            return given if not gazetteers else Template.parse(given.text, given.columns, "template", gazetteers)
+            plain = not gazetteers and self.text is None
+            return given if plain else Template.parse(given.text, given.columns, "template", gazetteers, clusters)
         if self.preset is not None:
             _checks.instance("preset", self.preset, str, "the name of a preset")
         if self.template is not None:
@@ -310,9 +319,9 @@ class TaggingEncoder(Encoder):
                     f"template must be the text of a template, got {shown(self.template)}; read a file with "
                     "template=Path(...).read_text()"
                 )
-            return Template.parse(self.template, columns, gazetteers=gazetteers)
+            return Template.parse(self.template, columns, gazetteers=gazetteers, clusters=clusters)
         assert self.preset is not None  # chosen by the labels, if it was not given
-        return preset(self.preset, columns, gazetteers)
+        return preset(self.preset, columns, gazetteers, clusters)
 
     def _defaults(self, extractor: Extractor) -> Defaults:
         if not isinstance(extractor, TemplateExtractor) or self.template is not None:

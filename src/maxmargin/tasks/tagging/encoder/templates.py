@@ -17,9 +17,11 @@ dropped if one of its functions has no value.
 
 Lines that begin with ``!`` are settings. ``!optional pos``: lines that use the column ``pos`` are left out if there is
 none. Others add columns: ``!learn class word`` the word classes that
-:class:`~maxmargin.tasks.tagging.encoder.word_classes.WordClasses` learns from column ``word`` and the labels, and
-``!gazetteer listed word`` where entries of :class:`~maxmargin.tasks.tagging.encoder.gazetteers.Gazetteers` occur; a
-line that uses this column stands for one line per gazetteer.
+:class:`~maxmargin.tasks.tagging.encoder.word_classes.WordClasses` learns from column ``word`` and the labels,
+``!cluster cluster word`` the :class:`~maxmargin.tasks.tagging.encoder.word_clusters.WordClusters` of text without
+labels, if there is such text, and ``!gazetteer listed word`` where entries of
+:class:`~maxmargin.tasks.tagging.encoder.gazetteers.Gazetteers` occur; a line that uses this column stands for one line
+per gazetteer.
 
 A function is computed once per distinct cell of its column, by Python's string functions; a kernel joins the results
 (``token_attributes.hpp``).
@@ -122,7 +124,7 @@ class Added:
     """A column that the encoder adds.
 
     Attributes:
-        kind: ``learn`` (labels of words) or ``gazetteer`` (listed names).
+        kind: ``learn`` (labels of words), ``cluster`` (words with similar neighbors) or ``gazetteer`` (listed names).
         name: its name.
         source: the column of the words.
     """
@@ -132,7 +134,7 @@ class Added:
     source: str
 
 
-ADDED = {"learn": "!learn class word", "gazetteer": "!gazetteer listed word"}
+ADDED = {"learn": "!learn class word", "cluster": "!cluster cluster word", "gazetteer": "!gazetteer listed word"}
 """Kinds of added columns, and the usual lines."""
 
 
@@ -150,8 +152,8 @@ def _added(kind: str, names: Sequence[str], columns: Sequence[str]) -> Added:
 class _Settings:
     """The lines of a template that begin with ``!``, as far as they have been read."""
 
-    def __init__(self, columns: Sequence[str], gazetteers: Sequence[str]) -> None:
-        self.known, self.gazetteers = tuple(columns), tuple(gazetteers)
+    def __init__(self, columns: Sequence[str], gazetteers: Sequence[str], clusters: bool) -> None:
+        self.known, self.gazetteers, self.clusters = tuple(columns), tuple(gazetteers), clusters
         self.absent: tuple[str, ...] = ()
         self.added: dict[str, Added] = {}
         self.omit = False
@@ -166,7 +168,7 @@ class _Settings:
                 raise ValueError(f"there is a line !{kind} already; leave this one out")
             self.added[kind] = _added(kind, words[1:], self.known)
             self.known = (*self.known, self.added[kind].name)
-            if kind == "gazetteer" and not self.gazetteers:
+            if (kind == "gazetteer" and not self.gazetteers) or (kind == "cluster" and not self.clusters):
                 self.absent = (*self.absent, self.added[kind].name)
         elif kind == "optional" and words[1:]:
             self.optional = (*self.optional, *words[1:])
@@ -214,6 +216,7 @@ class Template:
         omit: whether attributes with cells outside the sentence are dropped.
         added: columns that the encoder adds, by their kinds.
         gazetteers: names of the gazetteers; lines that use their column stand once for each.
+        clusters: whether there are clusters of words; lines that use them are left out otherwise.
         optional: columns that a table may lack; lines that use one which it lacks are left out.
     """
 
@@ -225,18 +228,24 @@ class Template:
     added: Mapping[str, Added] = field(default_factory=dict)
     gazetteers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    clusters: bool = False
 
     def __str__(self) -> str:
         return self.text
 
     @classmethod
     def parse(
-        cls, text: str, columns: Sequence[str], source: str = "template", gazetteers: Sequence[str] = ()
+        cls,
+        text: str,
+        columns: Sequence[str],
+        source: str = "template",
+        gazetteers: Sequence[str] = (),
+        clusters: bool = False,
     ) -> Template:
         """Parse a template for a table with these columns; FileError names the line."""
         unigrams: list[Items] = []
         bigrams: list[Items] = []
-        settings = _Settings(columns, gazetteers)
+        settings = _Settings(columns, gazetteers, clusters)
         found = False
         for number, line in enumerate(text.split("\n"), 1):
             line = line.removesuffix("\r")
@@ -264,6 +273,7 @@ class Template:
             settings.added,
             tuple(gazetteers),
             settings.optional,
+            clusters,
         )
 
     @property

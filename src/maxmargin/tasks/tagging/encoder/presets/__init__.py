@@ -24,7 +24,7 @@ class Defaults(NamedTuple):
     min_count: int = 1
 
 
-PRESETS = {"chunking": Defaults(0.1, 2), "ner": Defaults(0.1, 2), "pos": Defaults(0.05, 2)}
+PRESETS = {"chunking": Defaults(0.1, 2), "ner": Defaults(0.05, 2), "pos": Defaults(0.05, 2)}
 """The presets and their default settings."""
 
 
@@ -40,6 +40,6 @@ def preset_text(name: str) -> str:
     return resources.files(__package__).joinpath(f"{name}.template").read_text(encoding="utf-8")
 
 
-def preset(name: str, columns: Sequence[str], gazetteers: Sequence[str] = ()) -> Template:
-    """Return a preset for a table with these columns and these gazetteers; ValueError if it needs other columns."""
-    return Template.parse(preset_text(name), columns, f"preset {name}", gazetteers)
+def preset(name: str, columns: Sequence[str], gazetteers: Sequence[str] = (), clusters: bool = False) -> Template:
+    """Return a preset for a table with these columns, gazetteers, and perhaps clusters; ValueError if columns lack."""
+    return Template.parse(preset_text(name), columns, f"preset {name}", gazetteers, clusters)
