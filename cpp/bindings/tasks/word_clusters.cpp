@@ -76,11 +76,12 @@ void merge(const In<std::int64_t>& counts, std::int64_t n_fixed, Out<std::int32_
 }  // namespace
 
 void bind_word_clusters(nb::module_& module) {
-    module.def("exchange_words", apart(&pass), "after_start"_array, "after_word"_array, "after_count"_array,
-               "before_start"_array, "before_word"_array, "before_count"_array, "n_classes"_a, "n_fixed"_a, "n_free"_a,
-               "class_of"_array,
-               "One pass of the exchange algorithm over the first n_free words, see word_clusters.hpp; the last n_fixed "
-               "classes take no words. Returns how many words moved.");
+    module.def(
+        "exchange_words", apart(&pass), "after_start"_array, "after_word"_array, "after_count"_array,
+        "before_start"_array, "before_word"_array, "before_count"_array, "n_classes"_a, "n_fixed"_a, "n_free"_a,
+        "class_of"_array,
+        "One pass of the exchange algorithm over the first n_free words, see word_clusters.hpp; the last n_fixed "
+        "classes take no words. Returns how many words moved.");
     module.def("merge_classes", apart(&merge), "counts"_array, "n_fixed"_a, "pairs"_array,
                "The pairs of classes that are merged, in order, until one is left; the last n_fixed stay as they are.");
 }

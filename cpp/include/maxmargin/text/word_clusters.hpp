@@ -210,7 +210,8 @@ inline void merge_classes(std::span<const std::int64_t> given, std::size_t k, st
         if (const std::int64_t n = at(b, b)) counts.add(a, a, n), counts.add(b, b, -n);
         others([&](std::size_t i, std::size_t j) { loss[i * k_free + j] += through(i, j, a); });
         for (std::size_t i = 0; i < k_free; ++i)
-            if (alive[i] && i != a) loss[std::min(i, a) * k_free + std::max(i, a)] = whole(std::min(i, a), std::max(i, a));
+            if (alive[i] && i != a)
+                loss[std::min(i, a) * k_free + std::max(i, a)] = whole(std::min(i, a), std::max(i, a));
     }
 }
 
