@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from oracles.tagging import rows_of_items, rows_of_template
 
+from maxmargin import _threads
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates import Template
@@ -34,15 +37,53 @@ def arguments():
         "items": ints(-1, 0),
         "edges": False,
         "grow": True,
+        "least": 1,
+        "known": 0,
+        "threads": 1,
     }
 
 
 def test_small():
     table = _kernels.StringTable()
-    starts, columns, values = _kernels.attributes_of_tokens(table, **arguments())
+    starts, columns, values, kept = _kernels.attributes_of_tokens(table, **arguments())
     assert starts.tolist() == [0, 1, 2, 3]
     assert [table.text(column) for column in columns.tolist()] == [b"U<", b"Ua", b"U<"]
     assert values is None
+    assert kept is None
+
+
+def test_rare_attributes_are_dropped():
+    for known, expected in ((0, [True, False]), (2, None)):
+        given = {**arguments(), "least": 2, "known": known}
+        starts, columns, _, kept = _kernels.attributes_of_tokens(_kernels.StringTable(), **given)
+        assert (None if kept is None else kept.view(bool).tolist()) == expected
+        assert starts.tolist() == ([0, 1, 1, 2] if kept is not None else [0, 1, 2, 3])
+        assert columns.tolist() == ([0, 0] if kept is not None else [0, 1, 0])
+
+
+def test_any_number_of_threads_gives_the_same_rows():
+    """Chunks of 4096 tokens, in rounds: new attributes in each, repeated ones, and values other than 1."""
+    rng = np.random.default_rng(1)
+    words = [f"w{i}" for i in rng.zipf(1.3, size=60_000) % 30_000]
+    ends = np.cumsum(rng.integers(0, 60, size=1500)).tolist()  # about 44,000
+    data = [words[first:last] for first, last in itertools.pairwise([0, *ends])]
+    template = Template.parse("U:%x[0,0]\nU:%x[-1,0]\nU2:%x[0,0]/%x[1,0]\nU3:%prefix(2)[0,0]\nB:%x[0,0]", ("word",))
+    table = TokenTable.of_lists(data, template.columns)
+    for edges in (False, True):
+        for least in (1, 2):
+            found = []
+            for threads in (1, 2, 5):
+                with _threads.threads(threads):
+                    grown, rows = template.learn(table, AttributeVocabulary(), edges=edges, min_count=least)
+                    again = (template.apply_edges if edges else template.apply)(table, grown)
+                assert np.array_equal(again.columns, rows.columns)
+                assert np.array_equal(again.starts, rows.starts)
+                found.append((grown.names, rows))
+            for names, rows in found[1:]:
+                assert names == found[0][0]
+                for one in ("starts", "columns", "values"):
+                    assert np.array_equal(getattr(rows, one), getattr(found[0][1], one))
+            assert found[0][1].values is not None or edges
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def tokens(random: Generator) -> list[Call]:
     template = (
         i64([0, 2, 3]), i32([[0, 1, 0]]), i64([2]), 1, i32([0]), i64([1]), bytes_of(b"Uab<>"), np.arange(5),
         np.arange(1, 6), i32([0]), i32([-1]), i64([0, 2]), i64([-1, 0]), bool(random.integers(2)), True,
+        some(random, 3, 1), some(random, 2), some(random, 3, 1),
     )  # fmt: skip
     neighbors = i64([0, 1, 2, 3, 4]), i32([1, 0, 3, 2]), i64([2, 2, 1, 1])  # the same in both directions
     return [

@@ -60,7 +60,8 @@ nb::tuple run(StringTable& table, const In<std::int64_t>& sentences, const In<st
               const In<std::int64_t>& column_size, std::int64_t reach, const In<std::int32_t>& source_column,
               const In<std::int64_t>& source_first, const In<Byte>& text, const In<std::int64_t>& piece_begin,
               const In<std::int64_t>& piece_end, const In<std::int32_t>& view_source, const In<std::int32_t>& view_row,
-              const In<std::int64_t>& line_start, const In<std::int64_t>& items, bool edges, bool grow) {
+              const In<std::int64_t>& line_start, const In<std::int64_t>& items, bool edges, bool grow,
+              std::int64_t least, std::int64_t known, Threads threads) {
     const Template given{view(sentences),
                          view(cells),
                          view(column_size),
@@ -73,10 +74,19 @@ nb::tuple run(StringTable& table, const In<std::int64_t>& sentences, const In<st
                          view(line_start),
                          view(items)};
     check(given);
+    require(least >= 1 && known >= 0, "least must be at least 1, and known at least 0");
+    const int workers = threads;
     templates::Rows rows;
-    unlocked([&] { table.locked(grow, [&] { templates::Extractor(given, table, grow).run(edges, rows); }); });
+    std::vector<std::uint8_t> keep;
+    unlocked([&] {
+        table.locked(grow, [&] {
+            templates::extract(given, table, grow, edges, workers, rows);
+            if (least > 1) keep = rows.cut(least, known, table.size());
+        });
+    });
+    nb::object kept = keep.empty() ? nb::none() : nb::cast(owned(std::move(keep)));
     nb::object values = rows.ones ? nb::none() : nb::cast(owned(std::move(rows.values)));
-    return nb::make_tuple(owned(std::move(rows.starts)), owned(std::move(rows.columns)), values);
+    return nb::make_tuple(owned(std::move(rows.starts)), owned(std::move(rows.columns)), values, kept);
 }
 
 }  // namespace
@@ -85,9 +95,10 @@ void bind_token_attributes(nb::module_& module) {
     module.def("attributes_of_tokens", &run, "table"_a, "sentences"_array, "cells"_array, "column_size"_array,
                "reach"_a, "source_column"_array, "source_first"_array, "text"_array, "piece_begin"_array,
                "piece_end"_array, "view_source"_array, "view_row"_array, "line_start"_array, "items"_array, "edges"_a,
-               "grow"_a,
+               "grow"_a, "least"_a, "known"_a, "threads"_a,
                "Attributes of tokens by a template, see token_attributes.hpp: starts of rows, columns (sorted), values "
-               "(None if all are 1).");
+               "(None if all are 1). Those of fewer than `least` rows are dropped, except the first `known`, and the "
+               "others renumbered: also which are kept (None if all are).");
 }
 
 }  // namespace maxmargin

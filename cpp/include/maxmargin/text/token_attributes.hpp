@@ -6,16 +6,23 @@
 // combinations (one word; two or three tags) keeps the number of each that it has looked up: most attributes then cost
 // one load. The others are written out, hashed, and looked up a window at a time (text/string_table.hpp).
 //
-// Cost: O(views + lines) per token, and O(bytes) per attribute that is written out.
+// Cost: O(views + lines) per token, and O(bytes) per attribute that is written out. Several threads take chunks of
+// sentences. Where the table grows, it stays as it is for a round of chunks: each chunk numbers its new attributes for
+// itself, and these get their numbers when the round is complete, chunk after chunk, which is the order of first
+// appearance. So the numbers, and all rows, are those of one thread.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "maxmargin/base/growing.hpp"
+#include "maxmargin/base/parallel.hpp"
 #include "maxmargin/text/string_table.hpp"
 
 namespace maxmargin::templates {
@@ -73,19 +80,73 @@ struct Rows {
         for (std::size_t i = 0; i < count;) {
             std::size_t next = i + 1;
             while (next < count && numbers[next] == numbers[i]) ++next;
-            if (ones && next - i > 1) {
-                ones = false;
-                values.resize(columns.size());
-                std::fill_n(values.data(), columns.size(), 1.0);
-            }
+            if (ones && next - i > 1) count_ones();
             columns.push_back(numbers[i]);
             if (!ones) values.push_back(static_cast<double>(next - i));
             i = next;
         }
         starts.push_back(static_cast<std::int64_t>(columns.size()));
     }
+
+    // Adds the rows of another, which is emptied.
+    void take(Rows& other) {
+        const std::size_t before = columns.size(), more = other.columns.size();
+        if (ones && !other.ones) count_ones();
+        columns.resize(before + more);
+        if (more) std::memcpy(columns.data() + before, other.columns.data(), more * sizeof(std::int32_t));
+        if (!ones) {
+            values.resize(before + more);
+            if (other.ones) std::fill_n(values.data() + before, more, 1.0);
+            else if (more) std::memcpy(values.data() + before, other.values.data(), more * sizeof(double));
+        }
+        for (std::size_t r = 1; r < other.starts.size(); ++r)
+            starts.push_back(static_cast<std::int64_t>(before) + other.starts[r]);
+        other = Rows();
+    }
+
+    // Drops the columns of fewer than `least` rows, except the first `known`, and renumbers the others in order.
+    // Returns which of `n_columns` are kept; nothing where all are.
+    std::vector<std::uint8_t> cut(std::int64_t least, std::int64_t known, std::int64_t n_columns) {
+        std::vector<std::int32_t> number(static_cast<std::size_t>(n_columns), 0);
+        const auto most = static_cast<std::int32_t>(std::min<std::int64_t>(least, std::numeric_limits<int>::max()));
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            std::int32_t& count = number[static_cast<std::size_t>(columns[i])];
+            if (count < most) ++count;
+        }
+        std::vector<std::uint8_t> keep(number.size());
+        std::int32_t kept = 0;
+        for (std::size_t c = 0; c < number.size(); ++c) {
+            keep[c] = static_cast<std::int64_t>(c) < known || number[c] >= most;
+            number[c] = keep[c] ? kept++ : -1;
+        }
+        if (kept == n_columns) return {};
+        std::size_t to = 0;
+        for (std::size_t r = 0, from = 0; r + 1 < starts.size(); ++r) {
+            for (const auto end = static_cast<std::size_t>(starts[r + 1]); from < end; ++from) {
+                const std::int32_t column = number[static_cast<std::size_t>(columns[from])];
+                if (column < 0) continue;
+                columns[to] = column;
+                if (!ones) values[to] = values[from];
+                ++to;
+            }
+            starts[r + 1] = static_cast<std::int64_t>(to);
+        }
+        columns.resize(to);
+        columns.shrink();
+        if (!ones) values.resize(to), values.shrink();
+        return keep;
+    }
+
+   private:
+    void count_ones() {
+        ones = false;
+        values.resize(columns.size());
+        std::fill_n(values.data(), columns.size(), 1.0);
+    }
 };
 
+// Looks attributes up in a table, which grows or does not; or in one that does not and, where they are not there, in
+// another that grows, whose numbers then follow those of the first.
 class Extractor {
    public:
     Extractor(const Template& given, StringTable& table, bool grow) : given_(given), table_(table), grow_(grow) {
@@ -106,8 +167,12 @@ class Extractor {
         local_.resize(given.view_source.size());
     }
 
-    // Rows of all tokens or, for edges, of all tokens but the first of each sentence.
-    void run(bool edges, Rows& rows) {
+    // Where new attributes go; nullptr for the table itself, or for nowhere.
+    void set_fresh(StringTable* fresh) { fresh_ = fresh, base_ = table_.size(); }
+
+    // Calls row(numbers, count) for all tokens of some sentences or, for edges, all tokens but the first of each.
+    template <class Row>
+    void run(std::size_t first, std::size_t last, bool edges, Row&& row_of) {
         const std::size_t n_lines = lines_.size();
         const std::size_t tokens_at_once = std::max<std::size_t>(1, 256 / std::max<std::size_t>(n_lines, 1));
         numbers_.resize(tokens_at_once * n_lines);
@@ -119,11 +184,11 @@ class Extractor {
                 std::size_t count = 0;
                 for (std::size_t l = 0; l < n_lines; ++l)
                     if (row[l] != strings::unknown) row[count++] = row[l];
-                rows.add(row, count);
+                row_of(row, count);
             }
             under_way = 0;
         };
-        for (std::size_t s = 0; s + 1 < given_.sentences.size(); ++s) {
+        for (std::size_t s = first; s < last; ++s) {
             const std::int64_t begin = given_.sentences[s], end = given_.sentences[s + 1];
             for (std::int64_t token = begin + (edges ? 1 : 0); token < end; ++token) {
                 see(token, begin, end);
@@ -208,10 +273,17 @@ class Extractor {
         for (const Pending& one : pending_) table_.ask_string(one.key);
         for (const Pending& one : pending_) {
             const Byte* text = text_.data() + one.begin;
-            const std::int32_t number =
+            std::int32_t number =
                 grow_ ? table_.add(one.key, text, one.length) : table_.find(one.key, text, one.length);
+            if (number == strings::unknown && fresh_) {
+                const std::int64_t found = base_ + fresh_->add(one.key, text, one.length);
+                if (found > std::numeric_limits<std::int32_t>::max())
+                    throw std::length_error("more than 2^31 - 1 different strings");
+                number = static_cast<std::int32_t>(found);
+            } else if (one.known) {  // numbers of fresh ones do not last
+                *one.known = number;
+            }
             numbers_[one.slot] = number;
-            if (one.known) *one.known = number;
         }
         pending_.clear();
         text_.clear();
@@ -220,11 +292,86 @@ class Extractor {
     const Template& given_;
     StringTable& table_;
     const bool grow_;
+    StringTable* fresh_ = nullptr;
+    std::int64_t base_ = 0;
     std::vector<Line> lines_;
     std::vector<std::int64_t> local_;
     std::vector<std::int32_t> numbers_;
     std::vector<Pending> pending_;
     std::vector<Byte> text_;
 };
+
+// The attributes of all tokens, or of pairs of neighbors.
+inline void extract(const Template& given, StringTable& table, bool grow, bool edges, int threads, Rows& rows) {
+    constexpr std::int64_t chunk_tokens = 1 << 12;
+    constexpr int chunks_per_thread = 8;
+    const std::size_t n_sentences = given.sentences.size() - 1;
+    std::vector<std::size_t> bounds{0};
+    for (std::size_t s = 0; s < n_sentences; ++s)
+        if (s + 1 == n_sentences || given.sentences[s + 1] - given.sentences[bounds.back()] >= chunk_tokens)
+            bounds.push_back(s + 1);
+    const std::size_t chunks = bounds.size() - 1;
+    const int workers = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), chunks));
+    if (workers <= 1) {
+        Extractor(given, table, grow).run(0, n_sentences, edges, [&](std::int32_t* row, std::size_t n) {
+            rows.add(row, n);
+        });
+        return;
+    }
+    struct Part {
+        std::unique_ptr<StringTable> fresh;
+        Growing<std::int32_t> numbers;  // of all rows, with fresh ones, as they come
+        Growing<std::int64_t> ends;
+        std::vector<std::int32_t> final;  // the number of each fresh attribute
+        Rows rows;
+    };
+    std::vector<std::unique_ptr<Extractor>> extractors(static_cast<std::size_t>(workers));
+    for (std::size_t from = 0; from < chunks;) {
+        const std::size_t count = std::min<std::size_t>(chunks - from, static_cast<std::size_t>(workers * chunks_per_thread));
+        std::vector<Part> parts(count);
+        parallel_each(static_cast<std::int64_t>(count), 1, workers, [&](int thread, std::int64_t i) {
+            auto& extractor = extractors[static_cast<std::size_t>(thread)];
+            if (!extractor) extractor = std::make_unique<Extractor>(given, table, false);
+            Part& part = parts[static_cast<std::size_t>(i)];
+            const std::size_t first = bounds[from + static_cast<std::size_t>(i)];
+            const std::size_t last = bounds[from + static_cast<std::size_t>(i) + 1];
+            if (!grow) {
+                extractor->run(first, last, edges, [&](std::int32_t* row, std::size_t n) { part.rows.add(row, n); });
+                return;
+            }
+            part.fresh = std::make_unique<StringTable>();
+            extractor->set_fresh(part.fresh.get());
+            extractor->run(first, last, edges, [&](std::int32_t* row, std::size_t n) {
+                for (std::size_t j = 0; j < n; ++j) part.numbers.push_back(row[j]);
+                part.ends.push_back(static_cast<std::int64_t>(part.numbers.size()));
+            });
+        });
+        if (grow) {
+            const std::int64_t base = table.size();
+            for (Part& part : parts) {
+                part.final.resize(static_cast<std::size_t>(part.fresh->size()));
+                for (std::size_t j = 0; j < part.final.size(); ++j) {
+                    const auto text = part.fresh->text(static_cast<std::int64_t>(j));
+                    part.final[j] = table.add(text.data(), text.size());
+                }
+                part.fresh.reset();
+            }
+            parallel_each(static_cast<std::int64_t>(count), 1, workers, [&](int, std::int64_t i) {
+                Part& part = parts[static_cast<std::size_t>(i)];
+                std::size_t begin = 0;
+                for (std::size_t r = 0; r < part.ends.size(); ++r) {
+                    const auto end = static_cast<std::size_t>(part.ends[r]);
+                    for (std::size_t j = begin; j < end; ++j)
+                        if (part.numbers[j] >= base)
+                            part.numbers[j] = part.final[static_cast<std::size_t>(part.numbers[j] - base)];
+                    part.rows.add(part.numbers.data() + begin, end - begin);
+                    begin = end;
+                }
+            });
+        }
+        for (Part& part : parts) rows.take(part.rows);
+        from += count;
+    }
+}
 
 }  // namespace maxmargin::templates

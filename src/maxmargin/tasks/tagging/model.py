@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin import _checks, _threads
 from maxmargin._messages import quoted, shown
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model
@@ -72,6 +72,11 @@ class TaggerModel(Model):
         """Finds labels of rows by the weights."""
         return Decoder(self.weight_layout, self.weights, self.n_jobs)
 
+    def rows(self, X: Any) -> TokenRows:
+        """Return the attributes of sentences that the model knows."""
+        with _threads.threads(self.n_jobs):
+            return self.extractor.rows(X)
+
     # Predictions as users write them: lists per sentence.
 
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
@@ -80,7 +85,7 @@ class TaggerModel(Model):
         If no label sequence of a sentence's length satisfies the constraints, they are dropped for that sentence, here
         and in the other predictions.
         """
-        rows = self.extractor.rows(X)
+        rows = self.rows(X)
         return self.encoder.named(self.best(rows, self.known_codes(known, rows.lengths)), rows.offsets)
 
     def predict_iter(self, sentences: Iterable[Any], *, size: int = 256) -> Iterator[list[Hashable]]:
@@ -97,25 +102,25 @@ class TaggerModel(Model):
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """Return the ``k`` best labelings of each sentence with their scores, best first, or all if there are fewer."""
         k = _checks.integer("k", k, least=1)
-        rows = self.extractor.rows(X)
+        rows = self.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of the best labeling of each sentence."""
-        return np.array([ranks[0][1] for ranks in self.ranked(self.extractor.rows(X), 1)])
+        return np.array([ranks[0][1] for ranks in self.ranked(self.rows(X), 1)])
 
     def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
         """Return the probability of each label at each token, a ``(length, n_labels)`` array per sentence.
 
         These are the marginals of ``p(y) ~ exp(score(y) / temperature)`` over the allowed label sequences.
         """
-        rows = self.extractor.rows(X)
+        rows = self.rows(X)
         flat = self.marginals(rows, self.known_codes(known, rows.lengths))
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
 
     def margins(self, X: Any) -> list[FloatArray]:
         """Return, for each token, the margin of the best labeling over the best with another label there."""
-        rows = self.extractor.rows(X)
+        rows = self.rows(X)
         _, flat = self.best_with_margins(rows)
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
 
@@ -181,7 +186,7 @@ class TaggerModel(Model):
         """
         from maxmargin.tasks.tagging.dev import DevSentences  # predictions do without it
 
-        rows = self.extractor.rows(X)
+        rows = self.rows(X)
         given = GoldLabels.parse(y, self.encoder.unknown)
         given.check_lengths(rows.lengths)
         if (given.numbers < 0).any():

@@ -208,7 +208,7 @@ def rows_of(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[T
                 f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
                 f"{', '.join(template.columns_used)}; give a file that has them"
             )
-        rows = model.extractor.rows(text.tokens)
+        rows = model.rows(text.tokens)
         known = known or len(rows.tokens.columns) > 0
         yield text, rows
     if not known:

@@ -228,14 +228,10 @@ class TemplateExtractor(_NamedExtractor):
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
         added, table = self.added.learned(self.prepared(X), self.template, labels)
-        vocabulary = _grown(self.tokens)
-        rows = self.template.apply(table, vocabulary, grow=True)
-        tokens, rows = vocabulary.cut(rows, min_count, len(self.tokens))
+        tokens, rows = self.template.learn(table, _grown(self.tokens), min_count=min_count)
         if self.edges is None:
             return replace(self, tokens=tokens, added=added), TokenRows(rows)
-        vocabulary = _grown(self.edges)
-        of_edges = self.template.apply_edges(table, vocabulary, grow=True)
-        edges, of_edges = vocabulary.cut(of_edges, min_count, len(self.edges))
+        edges, of_edges = self.template.learn(table, _grown(self.edges), edges=True, min_count=min_count)
         return replace(self, tokens=tokens, edges=edges, added=added), TokenRows(rows, of_edges)
 
     def state(self) -> State:

@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _threads
 from maxmargin._messages import shown
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
@@ -311,14 +312,25 @@ class Template:
 
     def apply(self, table: TokenTable, vocabulary: AttributeVocabulary, *, grow: bool = False) -> Attributes:
         """Return the attributes of all tokens; new ones are added to the vocabulary (``grow``) or dropped."""
-        return self._token_plan.apply(table, vocabulary, self.omit, edges=False, grow=grow)
+        return self._token_plan.apply(table, vocabulary, self.omit, edges=False, grow=grow)[0]
 
     def apply_edges(self, table: TokenTable, vocabulary: AttributeVocabulary, *, grow: bool = False) -> Attributes:
         """Return the attributes of pairs of neighbors, one row per token but the first of each sentence.
 
         Lines without macros are transitions and have no attributes.
         """
-        return self._edge_plan.apply(table, vocabulary, self.omit, edges=True, grow=grow)
+        return self._edge_plan.apply(table, vocabulary, self.omit, edges=True, grow=grow)[0]
+
+    def learn(
+        self, table: TokenTable, vocabulary: AttributeVocabulary, *, edges: bool = False, min_count: int = 1
+    ) -> tuple[AttributeVocabulary, Attributes]:
+        """Return the vocabulary with the attributes, of tokens or ``edges``, that ``min_count`` rows have, and rows.
+
+        The vocabulary that is given grows; what it has before is kept, however rare.
+        """
+        plan, known = self._edge_plan if edges else self._token_plan, len(vocabulary)
+        rows, keep = plan.apply(table, vocabulary, self.omit, edges=edges, grow=True, min_count=min_count, known=known)
+        return vocabulary if keep is None else vocabulary.only(keep), rows
 
 
 class _Plan:
@@ -350,8 +362,16 @@ class _Plan:
         self.line_start = np.cumsum([0, *map(len, lines)], dtype=np.int64)
 
     def apply(
-        self, table: TokenTable, vocabulary: AttributeVocabulary, omit: bool, *, edges: bool, grow: bool
-    ) -> Attributes:
+        self,
+        table: TokenTable,
+        vocabulary: AttributeVocabulary,
+        omit: bool,
+        *,
+        edges: bool,
+        grow: bool,
+        min_count: int = 1,
+        known: int = 0,
+    ) -> tuple[Attributes, npt.NDArray[np.bool_] | None]:
         all_cells = [numbered(table, column) for column in self.columns]
         cells, texts = [numbers for numbers, _ in all_cells], [different for _, different in all_cells]
         changes = [_Changes(text, ends) for text, ends in texts]
@@ -372,7 +392,7 @@ class _Plan:
             tests = any(name in ("is", "has") for name, _ in functions)
             pool.add([None] * len(marks) if omit or tests else marks)
         pieces = pool.arrays()
-        starts, columns, values = _kernels.attributes_of_tokens(
+        starts, columns, values, keep = _kernels.attributes_of_tokens(
             vocabulary.table,
             np.ascontiguousarray(table.sentences, dtype=np.int64),
             np.stack(cells) if cells else np.zeros((0, table.n_tokens), dtype=np.int32),
@@ -387,9 +407,14 @@ class _Plan:
             self.items,
             edges,
             grow,
+            min_count,
+            known,
+            _threads.current(),
         )
         lengths = np.maximum(table.lengths - 1, 0) if edges else table.lengths
-        return Attributes(starts, columns, values, len(vocabulary), lengths)
+        kept = None if keep is None else keep.view(np.bool_)
+        size = len(vocabulary) if kept is None else int(np.count_nonzero(kept))
+        return Attributes(starts, columns, values, size, lengths), kept
 
 
 class _Changes:
