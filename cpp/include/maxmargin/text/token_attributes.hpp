@@ -327,7 +327,8 @@ inline void extract(const Template& given, StringTable& table, bool grow, bool e
     };
     std::vector<std::unique_ptr<Extractor>> extractors(static_cast<std::size_t>(workers));
     for (std::size_t from = 0; from < chunks;) {
-        const std::size_t count = std::min<std::size_t>(chunks - from, static_cast<std::size_t>(workers * chunks_per_thread));
+        const std::size_t count =
+            std::min<std::size_t>(chunks - from, static_cast<std::size_t>(workers * chunks_per_thread));
         std::vector<Part> parts(count);
         parallel_each(static_cast<std::int64_t>(count), 1, workers, [&](int thread, std::int64_t i) {
             auto& extractor = extractors[static_cast<std::size_t>(thread)];
