@@ -22,6 +22,8 @@ from maxmargin.tasks.alignment.encoder.features import GROUPS
 from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs
 from maxmargin.training import Settings
 
+WITHHELD = ("hmm", "neighbors", "null")
+"""Groups of features that restate the hidden Markov models of machine-aligned pairs."""
 LOSS = Hamming(false_positive=1.0, false_negative=3.0)
 """The costs of the 2005 report."""
 

@@ -24,7 +24,6 @@ from dice_links import Links, matching
 import maxmargin as mm
 from maxmargin.solvers import Stop
 from maxmargin.tasks.alignment import Bitext
-from maxmargin.tasks.alignment.bootstrap import WITHHELD
 
 REPORT_SECONDS = {500: 600, 1000: 1800, 5000: 10800}
 REPORT_LINKS = {500: 31_000, 1000: 99_000, 5000: 555_000}
@@ -42,7 +41,7 @@ def measure_scaling(page: Page) -> None:
     small, jobs = page.options.small, page.options.jobs
     sizes, iterations = ((30, 60), 20) if small else ((500, 1000, 5000), 500)
     text = corpus(page)
-    encoder = text.encoder(withheld=WITHHELD)
+    encoder = text.encoder(withheld=alignment.WITHHELD)
     rows, numbers = [], []
     for size in sizes:
         pairs = text.machine_aligned(encoder, size)

@@ -13,7 +13,6 @@ from path_figures import STYLES, Claim, claims, figure, finish, hump
 from runs import Curve, Rotation, exact, perceptron, radii_of, trace
 
 import maxmargin as mm
-from maxmargin.tasks.alignment.bootstrap import WITHHELD
 
 
 def corpus(page: Page) -> alignment.Corpus:
@@ -50,7 +49,7 @@ def by_hand(page: Page, text: alignment.Corpus) -> tuple[dict[str, Rotation], di
 def by_machine(page: Page, text: alignment.Corpus, sizes: Sequence[int]) -> dict[int, dict[str, Curve]]:
     """Dual extragradient and exact points on machine-aligned pairs, validated and tested on annotated ones."""
     small, jobs = page.options.small, page.options.jobs
-    encoder = text.encoder(withheld=WITHHELD)
+    encoder = text.encoder(withheld=alignment.WITHHELD)
     annotated = text.annotated(encoder)
     test, dev = np.split(np.arange(len(annotated)), [len(annotated) - (18 if small else alignment.DEV)])
     found = {}

@@ -15,7 +15,6 @@ from path_figures import Claim, claims, figure
 from runs import Curve, Workload, perceptron, trace
 
 import maxmargin as mm
-from maxmargin.tasks.alignment.bootstrap import WITHHELD
 
 ERROR, LOSS, PERCEPTRON = "#1f77b4", "#7f7f7f", "#9467bd"
 
@@ -134,7 +133,7 @@ def measure_segmentation(page: Page) -> None:
 def measure_alignment(page: Page) -> None:
     small = page.options.small
     text = alignment.synthetic(30, 200) if small else alignment.hansards(page.options.data)
-    encoder = text.encoder(withheld=WITHHELD)
+    encoder = text.encoder(withheld=alignment.WITHHELD)
     annotated = text.annotated(encoder)
     test, dev = np.split(np.arange(len(annotated)), [len(annotated) - (12 if small else alignment.DEV)])
     pairs = text.machine_aligned(encoder, 60 if small else 5000)

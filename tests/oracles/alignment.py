@@ -151,6 +151,25 @@ def _orthography(e: str, f: str) -> list[float]:
     ]
 
 
+def _twin(words: tuple[list[str], list[str]], side: int, at: int) -> int | None:
+    """The place of the only equal word of the other side, if this word stands once; words without a value are empty."""
+    mine, theirs = words[side], words[1 - side]
+    value = mine[at]
+    return theirs.index(value) if value and mine.count(value) == theirs.count(value) == 1 else None
+
+
+def _identical(sides: tuple[list[str], list[str]], j: int, k: int, rare: float) -> list[float]:
+    found = []
+    for value in (lambda word: "" if punctuation(word) else letters_of(word), digits_of):
+        values = [value(word) for word in sides[0]], [value(word) for word in sides[1]]
+        forth, back = _twin(values, 0, j), _twin(values, 1, k)
+        same = forth == k
+        found.append((float(same), float(not same and (forth is not None or back is not None))))
+    (same, elsewhere), (digits, digits_elsewhere) = found
+    with_digits = same * float(digits_of(sides[0][j]) != "")
+    return [same, with_digits, same * rare, elsewhere, digits * (1 - same), digits_elsewhere]
+
+
 def link_features(evidence: Any) -> dict[str, FloatArray]:
     """Features of all cells by group, each of shape ``(cells, columns of the group)``, without lexical and extra."""
     rows: dict[str, list[list[float]]] = {}
@@ -161,6 +180,8 @@ def link_features(evidence: Any) -> dict[str, FloatArray]:
         h_f, h_b = grids["hmm_forward"], grids["hmm_backward"]
         m_f, m_b = grids["model1_forward"], grids["model1_backward"]
         product = _Grid(h_f.values * h_b.values)
+        spans = (bitext.source, bitext.source_start), (bitext.target, bitext.target_start)
+        source, target = ([words[w] for w in side[start[pair] : start[pair + 1]]] for side, start in spans)
         for j in range(J):
             for k in range(K):
                 at_e, at_f = int(evidence.bitext.source_start[pair]) + j, int(evidence.bitext.target_start[pair]) + k
@@ -235,6 +256,7 @@ def link_features(evidence: Any) -> dict[str, FloatArray]:
                     often_e * (1 - g),
                     often_f * (1 - g),
                 ]
+                found["identical"] = _identical((source, target), j, k, rare)
                 for group, values in found.items():
                     rows.setdefault(group, []).append(values)
     return {group: np.array(values) for group, values in rows.items()}

@@ -23,15 +23,15 @@ def best(tried: Sequence[tuple[float, float]]) -> float:
     return min(tried, key=lambda pair: (-pair[1], pair[0]))[0]
 
 
-def edge(tried: Sequence[tuple[float, float]]) -> str:
-    """A sentence if the best of three or more C is the smallest or the largest, and better than its neighbor."""
+def edge(tried: Sequence[tuple[float, float]], name: str = "C") -> str:
+    """A sentence if the best of three or more values is the smallest or the largest, and better than its neighbor."""
     if len({C for C, _ in tried}) < 3:
         return ""
     scores = dict(sorted(tried))
     grid, chosen = list(scores), best(tried)
-    for end, neighbor, name, further in ((0, 1, "smallest", "smaller"), (-1, -2, "largest", "larger")):
+    for end, neighbor, place, further in ((0, 1, "smallest", "smaller"), (-1, -2, "largest", "larger")):
         if chosen == grid[end] and scores[chosen] > scores[grid[neighbor]]:
-            return f"C={chosen:g} has the best score and is the {name} of those tried; try {further} ones as well"
+            return f"{name}={chosen:g} has the best score and is the {place} of those tried; try {further} ones as well"
     return ""
 
 

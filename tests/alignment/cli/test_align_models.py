@@ -246,7 +246,7 @@ def test_inspection(folder):
 
 @pytest.mark.parametrize(
     ("at", "arguments"),
-    [(1, ("train", *TRAIN, *FAST, *OUT)), (16, ("train", *TRAIN, *FAST, *OUT)), (4, (*FEW, *OUT)), (6, FEW)],
+    [(1, ("train", *TRAIN, *FAST, *OUT)), (16, ("train", *TRAIN, *FAST, *OUT)), (2, (*FEW, *OUT)), (2, FEW)],
 )
 def test_nothing_is_written_if_training_is_interrupted(at, arguments, folder, monkeypatch):
     """Ctrl-C in the first run, which chooses settings, or in the last three, whose weights are those of the model."""

@@ -95,8 +95,20 @@ ALIKE = st.lists(st.text("ab", max_size=70), min_size=2, max_size=3)
 @given(st.tuples(ANY, ANY) | ALIKE.map(lambda words: (words, words[::-1])))
 def test_orthography_of_any_text(tokens):
     case = evidence([tuple(map(len, tokens))], tokens=tokens)
-    found = LinkFeatures(groups=("orthography",)).matrix(case)
-    np.testing.assert_allclose(found, twin.link_features(case)["orthography"], atol=1e-12)
+    for group in ("orthography", "identical"):
+        found = LinkFeatures(groups=(group,)).matrix(case)
+        np.testing.assert_allclose(found, twin.link_features(case)[group], atol=1e-12)
+
+
+def test_identical_words_that_stand_once_find_each_other():
+    source, target = ["In", "1998", "Paris", "and", "1,500", "a", "a"], ["a", "1.500", "paris", "en", "1998", "."]
+    case = evidence([(7, 6)], tokens=[source, target])
+    features = LinkFeatures(groups=("identical",))
+    found = dict(zip(features.names, features.matrix(case).T.reshape(-1, 7, 6), strict=True))
+    assert np.argwhere(found["identical: same letters"]).tolist() == [[1, 4], [2, 2]]
+    assert np.argwhere(found["identical: same letters, digits"]).tolist() == [[1, 4]]
+    assert np.argwhere(found["identical: same digits only"]).tolist() == [[4, 1]]
+    assert found["identical: same letters elsewhere"][1].tolist() == [1, 1, 1, 1, 0, 1]
 
 
 def test_groups_are_switched_on_and_off():
@@ -261,7 +273,7 @@ def test_evidence_that_lacks_what_the_features_need():
         LinkFeatures(groups=("lexical",), n_lexical=2).matrix(evidence([(2, 3)]))
     with pytest.raises(ValueError, match="but there are 1 word pairs"):
         LinkFeatures(groups=("lexical",), n_lexical=1).matrix(case)
-    with pytest.raises(ValueError, match=r"weights must have shape \(95,\)"):
+    with pytest.raises(ValueError, match=r"weights must have shape \(101,\)"):
         LinkFeatures().scores(case, np.ones(3))
 
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Words {
     std::vector<std::int64_t> start;
     std::vector<std::uint32_t> letters;
     std::vector<std::int32_t> shape, digits;  // equal numbers: equal shapes, equal digits (-1: no digits)
+    std::vector<std::int32_t> same;           // equal numbers: equal letters (-1: punctuation)
     std::vector<std::uint8_t> kind;
     std::vector<std::uint64_t> first;  // bit q: letters q - 1, q are two letters that do not follow each other earlier
     std::uint32_t largest = 0;
@@ -48,6 +50,19 @@ struct Words {
             }
         }
         largest = letters.empty() ? 0 : *std::max_element(letters.begin(), letters.end());
+        same.assign(kind.size(), -1);
+        std::vector<std::int32_t> order(kind.size());
+        std::iota(order.begin(), order.end(), 0);
+        const auto before = [this](std::int32_t a, std::int32_t b) {
+            const auto one = word(a), two = word(b);
+            return std::lexicographical_compare(one.begin(), one.end(), two.begin(), two.end());
+        };
+        std::sort(order.begin(), order.end(), before);
+        std::int32_t number = 0;
+        for (std::size_t at = 0; at < order.size(); ++at) {
+            if (at > 0 && before(order[at - 1], order[at])) ++number;
+            if ((kind[order[at]] & PUNCTUATION) == 0 && !word(order[at]).empty()) same[order[at]] = number;
+        }
     }
 };
 
@@ -109,6 +124,8 @@ enum Fact {  // of a word of one side; the first six come from its count
     PUNCTUATED,
     CAPITAL,
     LENGTH,
+    TWIN,         // the place of the only word of the other side with the same letters, if this word stands once; or -1
+    DIGITS_TWIN,  // the same for words with the same digits
     FACTS
 };
 enum Best { MODEL1_BEST, HMM_BEST, PRODUCT_BEST, PRODUCT_SECOND, DICE_BEST, DICE_SECOND, BESTS };
@@ -183,6 +200,24 @@ static inline void lay_out_side(const Batch& b, std::span<const std::int32_t> wo
     }
 }
 
+// Places of words that are equal by `number` (-1: to none) and stand once on both sides, in facts[TWIN or DIGITS_TWIN].
+static inline void find_twins(std::span<const std::int32_t> source, std::span<const std::int32_t> target,
+                              const std::vector<std::int32_t>& number, int fact, Pair& p) {
+    double *of_source = p.source.data() + fact * padded(p.J), *of_target = p.target.data() + fact * p.width;
+    std::fill_n(of_source, padded(p.J), -1.0);
+    std::fill_n(of_target, p.width, -1.0);
+    for (std::size_t j = 0; j < source.size(); ++j) {
+        const std::int32_t wanted = number[source[j]];
+        if (wanted < 0) continue;
+        const auto equal = [&](std::int32_t word) { return number[word] == wanted; };
+        const auto found = std::find_if(target.begin(), target.end(), equal);
+        if (found == target.end() || std::find_if(found + 1, target.end(), equal) != target.end()) continue;
+        if (std::count_if(source.begin(), source.end(), equal) != 1) continue;
+        of_source[j] = static_cast<double>(found - target.begin());
+        of_target[found - target.begin()] = static_cast<double>(j);
+    }
+}
+
 // One row of all grids, and the best of the columns so far.
 static MM_CLONES void lay_out_row(const double* m_f, const double* m_b, const double* h_f, const double* h_b,
                                   const double* both, double count_source, const double* count_target, std::int64_t K,
@@ -228,6 +263,9 @@ static inline void lay_out(const Batch& b, std::int64_t i, Pair& p) {
                  p.source);
     lay_out_side(b, std::span(b.target_word).subspan(t, K), b.count_target.subspan(t, K), b.null_target.subspan(t, K),
                  p.target);
+    find_twins(std::span(b.source_word).subspan(s, J), std::span(b.target_word).subspan(t, K), b.words.same, TWIN, p);
+    find_twins(std::span(b.source_word).subspan(s, J), std::span(b.target_word).subspan(t, K), b.words.digits,
+               DIGITS_TWIN, p);
     const std::int64_t grid = (p.J + 2) * p.stride;
     at_least(p.cells, static_cast<std::size_t>(GRIDS * grid));
     std::fill_n(p.cells.data(), GRIDS * grid, 0.0);

@@ -74,7 +74,8 @@ void each_tile(const Batch& b, std::int64_t i, unsigned groups, Scratch& scratch
                     case POSITION: position(p, t, out); break;
                     case ORTHOGRAPHY: orthography(p, t, out); break;
                     case FREQUENCY_BANDS: frequency(p, t, out); break;
-                    default: nulls(p, t, out);
+                    case NULLS: nulls(p, t, out); break;
+                    default: identical(p, t, out);
                 }
                 out += GROUP_SIZES[g] * TILE;
             }

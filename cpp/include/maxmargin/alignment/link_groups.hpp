@@ -8,8 +8,20 @@
 
 namespace maxmargin::links {
 
-enum Group { BIAS, ASSOCIATION, MODEL1, HMM, NEIGHBORS, POSITION, ORTHOGRAPHY, FREQUENCY_BANDS, NULLS, GROUPS };
-inline constexpr std::array<int, GROUPS> GROUP_SIZES = {1, 9, 9, 18, 11, 11, 16, 14, 6};
+enum Group {
+    BIAS,
+    ASSOCIATION,
+    MODEL1,
+    HMM,
+    NEIGHBORS,
+    POSITION,
+    ORTHOGRAPHY,
+    FREQUENCY_BANDS,
+    NULLS,
+    IDENTICAL,
+    GROUPS
+};
+inline constexpr std::array<int, GROUPS> GROUP_SIZES = {1, 9, 9, 18, 11, 11, 16, 14, 6, 6};
 inline constexpr std::int64_t TILE = 32;
 
 inline std::int64_t n_columns(unsigned groups) {
@@ -292,6 +304,26 @@ static MM_CLONES void nulls(const Pair& p, const Tile& t, double* MM_RESTRICT ou
         out[3 * TILE + k] = (1.0 - alone) * (1.0 - alones[k]);
         out[4 * TILE + k] = frequent * (1.0 - g[k]);
         out[5 * TILE + k] = often[k] * (1.0 - g[k]);
+    }
+}
+
+// Words with the same letters, or the same digits, that stand once on both sides; `another`: one of the two has its
+// twin elsewhere.
+static MM_CLONES void identical(const Pair& p, const Tile& t, double* MM_RESTRICT out) {
+    const double *twins = p.of_target(TWIN) + t.first, *digit_twins = p.of_target(DIGITS_TWIN) + t.first,
+                 *rares = p.of_target(RARE) + t.first;
+    const double twin = p.of_source(TWIN, t.j), digit_twin = p.of_source(DIGITS_TWIN, t.j),
+                 rare = p.of_source(RARE, t.j), digits = truth(p.of_source(DIGITS, t.j) >= 0.0);
+    const double has = truth(twin >= 0.0), has_digits = truth(digit_twin >= 0.0);
+    const auto row = static_cast<double>(t.j);
+    for (std::int64_t k = 0; k < t.width; ++k) {
+        const double same = truth(twins[k] == row), same_digits = truth(digit_twins[k] == row);
+        out[0 * TILE + k] = same;
+        out[1 * TILE + k] = same * digits;
+        out[2 * TILE + k] = same * rare * rares[k];
+        out[3 * TILE + k] = std::max(has, truth(twins[k] >= 0.0)) * (1.0 - same);
+        out[4 * TILE + k] = same_digits * (1.0 - same);
+        out[5 * TILE + k] = std::max(has_digits, truth(digit_twins[k] >= 0.0)) * (1.0 - same_digits);
     }
 }
 

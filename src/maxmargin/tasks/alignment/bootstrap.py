@@ -1,9 +1,10 @@
-"""Learning without annotations, from the links that one translation model is sure of.
+"""Learning without annotations: weights that travel, and what the bitext says about them.
 
-The labels are the links on which the hidden Markov models of *words* agree in both directions (the report of 2005 does
-the same with GIZA++). Groups of features that restate this model are withheld, as the weights would only learn to copy
-it: stems, Model 1, spelling and positions learn from its correct links and can correct its errors. (Products of its
-posteriors with positions and frequencies, and word features for the cost of a second link, are kept.)
+The weights of the package (:mod:`~maxmargin.tasks.alignment.start`), or of a model that is given, align a sample of
+the bitext. Links with a clear margin become labels, those near the boundary are left open, and weights are learned that
+stay close to the first ones: frequent word pairs get weights of their own, and the others adapt to the language pair
+and to the size of the bitext. (The labels of the 2005 report are the intersected links of one translation model; they
+miss what that model misses, most on small bitexts and between distant languages.)
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks, _threads
-from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.encoder.evidence import best_links, indexed
+from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, indexed
 from maxmargin.tasks.alignment.encoder.features import require_columns
 from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
+from maxmargin.tasks.alignment.start import StartWeights, traveling_model
 from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train
 from maxmargin.tasks.common.progress import Stages
 
-WITHHELD = ("hmm", "neighbors", "null")
-"""Groups of features that are computed from the model of the labels."""
-
-STRENGTH = 10.0
+STRENGTH = 1.0
 """``C`` times the number of training pairs, as hinge losses are summed."""
 
 FALSE_NEGATIVE = 1.0
+
+OPEN = 0.25
+"""Links with margins within this share of the median positive margin are neither right nor wrong."""
+
 HELD_OUT = 0.2
 """Number of held-out pairs for calibration, relative to the training pairs."""
 
@@ -47,10 +50,9 @@ def bootstrap_aligner(
     settings.check()
     _checks.integer("n_pairs", n_pairs, least=1)
     pairs = as_pairs(bitext)
-    groups = [group for group in settings.groups if group not in WITHHELD]
-    withheld = [group for group in settings.groups if group in WITHHELD]
     extra = extra_names(pairs)
-    require_columns(groups, extra, settings.frequent_pairs, withheld)
+    require_columns(settings.groups, extra, settings.frequent_pairs)
+    start = settings.start_weights() or StartWeights.packaged()
     held_out = int(np.ceil(HELD_OUT * n_pairs))
     chosen = sample(sizes_of(pairs), n_pairs + held_out, settings.random_state)
     if not len(chosen):
@@ -58,24 +60,33 @@ def bootstrap_aligner(
             f"the bitext has no pair with 1 to {LONGEST_ALIGNED} words on both sides; give sentence pairs to learn from"
         )
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
-        encoder = settings.encoder(pairs, groups, extra, stages)
+        encoder = settings.encoder(pairs, settings.groups, extra, stages)
         translation, labeled = encoder.translation(), []
         for part in np.split(chosen, [max(len(chosen) - held_out, (len(chosen) + 1) // 2)]):
             some = [pairs[at] for at in part]
             evidence = encoder.evidence(some, indexed(some), translation)
-            forward, backward = best_links(evidence)
-            labels = forward & backward
-            labeled.append(AnnotatedPairs.of(encoder, encoder.pack(evidence), labels, labels))
+            margins = traveling_margins(evidence, start, settings.fertility)
+            near = OPEN * float(np.median(margins[margins > 0])) if (margins > 0).any() else 0.0
+            labeled.append(AnnotatedPairs.of(encoder, encoder.pack(evidence), margins > near, margins > -near))
         gold, held = labeled
+        gold = replace(gold, anchor=start.carried(encoder.link_model))
         usual = {"C": STRENGTH / len(gold), "false_negative": FALSE_NEGATIVE}
         used = {name: values[0] if len(values) == 1 else usual[name] for name, values in settings.grid.items()}
         settings.warn_unchosen(used)
-        fixed = replace(settings, C=used["C"], false_negative=used["false_negative"])
+        fixed = replace(settings, C=used["C"], false_negative=used["false_negative"], rounds=0)
         model = choose_and_train(gold, held if len(held) else None, fixed, stages)
     # Scores of held-out pairs are relative to the labels, not to annotators.
     assert isinstance(model.training, AlignerTraining)
     training = replace(model.training, choices=(), held_out=None)
     return replace(model, metadata={**model.metadata, "held_out_aer": None}, training=training)
+
+
+def traveling_margins(evidence: Evidence, start: StartWeights, fertility: int) -> FloatArray:
+    """The margin of each cell, a grid, under weights that travel."""
+    link_model = traveling_model(fertility)
+    batch = link_model.batch(evidence)
+    scores = link_model.scores(replace(evidence, extra=None), batch, start.carried(link_model))
+    return batch.structure.margins(scores)[batch.cells]
 
 
 def sample(sizes: IntArray, n_pairs: int, seed: int) -> IntArray:

@@ -28,13 +28,17 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
         fertility: maximum number of links of a word.
         features: groups of link features, of :data:`~maxmargin.tasks.alignment.encoder.features.GROUPS`; None for all.
         frequent_pairs: number of frequent word pairs that have a weight of their own.
-        C: regularization, ``1/(2C) ||w||^2`` against the sum of hinge losses; one number, or several to choose from.
+        C: regularization, ``1/(2C) ||w - start||^2`` against the sum of hinge losses; one number, or several to choose
+            from.
         false_negative: cost of a missed sure link, relative to a wrong link; one number, or several to choose from.
         rounds: number of times that possible links are imputed (see :mod:`~maxmargin.tasks.alignment.training`).
         folds: number of folds of the annotated pairs for choosing and calibrating without dev pairs.
         solver: "auto", or a solver of :mod:`maxmargin.solvers`.
         tol: relative duality gap of the training runs.
         models: translation models of another aligner (``aligner.models_``); None to learn them in ``fit``.
+        start: weights to stay close to, by the names of features: "packaged" for those of the package
+            (:mod:`~maxmargin.tasks.alignment.start`), a model of any language pair (``aligner.model_``), or None for
+            zeros.
         random_state: seed of the folds and of randomized solvers.
         n_jobs: number of threads, as in scikit-learn; None for one.
         verbose: whether to draw a progress bar on a terminal.
@@ -78,9 +82,9 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
     def bootstrap(self, bitext: Iterable[Any], *, n_pairs: int = 1000) -> Self:
         """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.
 
-        Settings are not chosen, as there are no annotations to choose by: ``C`` and ``false_negative`` are used if
-        they are single numbers, otherwise those of the module, with a warning unless they are the defaults.
-        ``choices_`` is empty. Confidences are probabilities that the link is among the labels.
+        The weights of ``start`` (of the package if that is None) label a part of the bitext. Settings are not chosen,
+        as there are no annotations to choose by: ``C`` and ``false_negative`` are used if they are single numbers,
+        otherwise those of the module, with a warning unless they are the defaults. ``choices_`` is empty.
 
         Args:
             bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.

@@ -43,10 +43,11 @@ from maxmargin.tasks.alignment.io.sentences import (
 )
 from maxmargin.tasks.alignment.metrics.scores import Scores
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
+from maxmargin.tasks.alignment.start import StartWeights
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.training import Examples, Hooks, Settings, train_examples
-from maxmargin.training.selection import Candidate, coordinate_search, folds
+from maxmargin.training.selection import Candidate, coordinate_search, edge, folds
 
 WHY = "alignments, a few hundred weights: simplicial decomposition, two to four times faster here than the others"
 """Measured by benchmarks/alignment_hansards.py."""
@@ -66,12 +67,13 @@ class AlignerSettings:
     features: Sequence[str] | None = None
     frequent_pairs: int = 300
     C: float | Sequence[float] = (0.03, 0.1, 0.3)
-    false_negative: float | Sequence[float] = (1.0, 2.0, 3.0)
+    false_negative: float | Sequence[float] = (1.0, 1.5, 2.0, 4.0, 8.0)
     rounds: int = 2
     folds: int = 5
     solver: Solver | str = "auto"
     tol: float = 1e-3
     models: BitextModels | None = None
+    start: AlignerModel | StartWeights | str | None = "packaged"
     random_state: int = 0
     n_jobs: int | None = None
     verbose: bool = False
@@ -83,6 +85,8 @@ class AlignerSettings:
         _checks.flag("verbose", self.verbose)
         if self.models is not None and not isinstance(self.models, BitextModels):
             raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
+        if not (self.start in (None, "packaged") or isinstance(self.start, AlignerModel | StartWeights)):
+            raise ValueError(f"start must be 'packaged', an AlignerModel or None, got {shown(self.start)}")
         if not isinstance(self.features, Sequence | None) or isinstance(self.features, str):
             raise ValueError(f"features must be a list of groups, or None for all, got {shown(self.features)}")
         self.of_run(self.middle, self.tol)
@@ -101,6 +105,12 @@ class AlignerSettings:
     def middle(self) -> Candidate:
         """The middle one of the values of each setting."""
         return {name: values[len(values) // 2] for name, values in self.grid.items()}
+
+    def start_weights(self) -> StartWeights | None:
+        """The weights to stay close to; None for zeros."""
+        if isinstance(self.start, AlignerModel):
+            return StartWeights.of(self.start.feature_names, self.start.weights)
+        return StartWeights.packaged() if isinstance(self.start, str) else self.start
 
     def of_run(self, chosen: Candidate, tol: float) -> Settings:
         """The settings of one run."""
@@ -220,7 +230,10 @@ class Imputation(Hooks):
         self, examples: Examples, problem: Problem, previous: Model | None
     ) -> tuple[Examples, Problem, Start | None]:
         """Start from the weights of the round before."""
-        return examples, problem, None if previous is None else Start(weights=previous.weights)
+        if previous is None:
+            return examples, problem, None
+        moved = previous.weights if examples.anchor is None else previous.weights - examples.anchor
+        return examples, problem, Start(weights=moved)
 
     def complete(self, model: Model, turn: int) -> Examples | None:
         """The pairs with links that the model imputes."""
@@ -267,6 +280,9 @@ def train_aligner(
         for part in np.split(np.arange(len(every)), [len(pairs)]):
             evidence = encoder.evidence([every[at] for at in part], whole.select(part), translation)
             found.append(AnnotatedPairs.annotated(encoder, encoder.pack(evidence), [gold[at] for at in part]))
+        start = settings.start_weights()
+        if start is not None:
+            found[0] = replace(found[0], anchor=start.carried(encoder.link_model))
         return choose_and_train(found[0], found[1] if dev_pairs else None, settings, stages)
 
 
@@ -305,12 +321,13 @@ def choose_and_train(
     best = settings.middle
     tried: list[tuple[Candidate, float]] = []
     calibration: dict[str, float] = {}
-    scores = None
+    scores, edges = None, list[str]()
     if held is None and len(parts) < 2:
         settings.warn_unchosen(best)
     else:
         stages.begin("choosing settings", sum(map(len, settings.grid.values())) * max(len(parts), 1))
         best, tried = coordinate_search(settings.grid, error)
+        edges = [said for name in best if (said := edge(_line(tried, best, name), name))]
         found = margins[tuple(best.values())]
         calibration, scores = asdict(Calibration.fit(found, judge.possible)), judge.evaluate(found > 0)
     stages.begin("training", 1)
@@ -324,8 +341,14 @@ def choose_and_train(
             **{name: value for name, value in model.metadata.items() if name != "seconds"},
             "false_negative": best["false_negative"],
             "held_out_aer": None if scores is None else scores.aer,
+            **({"note": "; ".join(edges)} if edges else {}),
         },
         calibration=calibration,
         training=AlignerTraining(**vars(model.training), choices=tuple(tried), held_out=scores),
         verbose=settings.verbose,
     )
+
+
+def _line(tried: Sequence[tuple[Candidate, float]], best: Candidate, name: str) -> list[tuple[float, float]]:
+    """The values of one setting that were tried with the best ones of the others, and their scores."""
+    return [(one[name], -error) for one, error in tried if {**one, name: best[name]} == best]

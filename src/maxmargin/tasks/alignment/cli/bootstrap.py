@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from maxmargin.tasks.alignment.cli.options import (
     Confidence,
     Fertility,
     Reuse,
+    StartFrom,
     Symmetrized,
     Target,
     Threshold,
@@ -21,6 +22,7 @@ from maxmargin.tasks.alignment.cli.options import (
     optional_bitext,
     reused,
     save,
+    started,
 )
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs, read_pairs
@@ -39,7 +41,17 @@ def bootstrap(
     target: Target = None,
     pairs: Annotated[int, typer.Option("--pairs", min=1, help="Number of sentence pairs to learn links from.")] = 1000,
     fertility: Fertility = 2,
+    C: Annotated[
+        float | None,
+        typer.Option(
+            "--C", help="How far weights may move from those they start from.", show_default="1 / pairs learned from"
+        ),
+    ] = None,
+    false_negative: Annotated[
+        float | None, typer.Option("--false-negative", help="Cost of a missed link: more for recall.", show_default="1")
+    ] = None,
     reuse: Reuse = None,
+    start: StartFrom = None,
     method: Symmetrized = None,
     form: Annotated[
         Format | None, typer.Option("--format", help="Format of the links.", show_default="pharaoh")
@@ -71,8 +83,16 @@ def bootstrap(
         learned = read_pairs(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
     with errors_as_lines():
+        given: dict[str, Any] = {"C": C, "false_negative": false_negative}
         settings = AlignerSettings(
-            fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True
+            fertility=fertility,
+            tol=tol,
+            random_state=seed,
+            n_jobs=jobs,
+            models=reused(reuse),
+            start=started(start),
+            verbose=True,
+            **{name: value for name, value in given.items() if value is not None},
         )
         to_align = learned if asked is None else as_pairs(asked)
         bitext = learned if asked is None else [*learned, *to_align]

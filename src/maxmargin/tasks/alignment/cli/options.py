@@ -54,6 +54,15 @@ Reuse = Annotated[
     Path | None,
     typer.Option("--reuse", metavar="MODEL", help="Use the translation models of this model instead of learning some."),
 ]
+StartFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--start",
+        metavar="MODEL",
+        help="Start from the weights of this model, of any language pair; 'none' for zeros.",
+        show_default="weights of the package",
+    ),
+]
 Confidence = Annotated[bool, typer.Option("--confidence", help="Write the confidence of each link.")]
 Threshold = Annotated[
     float | None,
@@ -92,6 +101,13 @@ def extra_files(given: Sequence[str] | None, option: str = "--extra") -> dict[st
 def reused(model: Path | None) -> BitextModels | None:
     """The translation models of ``--reuse``."""
     return None if model is None else AlignerModel.load(model).encoder.models
+
+
+def started(start: str | None) -> AlignerModel | str | None:
+    """The setting ``start`` of ``--start``."""
+    if start is None:
+        return "packaged"
+    return None if start == "none" else AlignerModel.load(Path(start))
 
 
 def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:

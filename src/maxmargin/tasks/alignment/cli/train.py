@@ -13,11 +13,13 @@ from maxmargin.tasks.alignment.cli.options import (
     Fertility,
     GoldFormat,
     Reuse,
+    StartFrom,
     Target,
     extra_files,
     optional_bitext,
     reused,
     save,
+    started,
 )
 from maxmargin.tasks.alignment.io.sentences import read_annotated
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
@@ -46,13 +48,14 @@ def train(
     ] = None,
     false_negative: Annotated[
         str | None,
-        numbers_option("--false-negative", "Cost of a missed link. Of several, the best is chosen.", "1,2,3"),
+        numbers_option("--false-negative", "Cost of a missed link. Of several, the best is chosen.", "1,1.5,2,4,8"),
     ] = None,
     extra: Extra = None,
     dev_extra: Annotated[
         list[str] | None, typer.Option("--dev-extra", metavar="NAME=FILE", help="--extra for the dev pairs.")
     ] = None,
     reuse: Reuse = None,
+    start: StartFrom = None,
     gold_form: GoldFormat = None,
     first: Annotated[
         int | None,
@@ -99,7 +102,14 @@ def train(
     with errors_as_lines():
         settings: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
         how = AlignerSettings(
-            fertility=fertility, tol=tol, random_state=seed, n_jobs=jobs, models=reused(reuse), verbose=True, **settings
+            fertility=fertility,
+            tol=tol,
+            random_state=seed,
+            n_jobs=jobs,
+            models=reused(reuse),
+            start=started(start),
+            verbose=True,
+            **settings,
         )
         model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))

@@ -13,6 +13,8 @@ of ``n``, ``p`` the forward and ``q`` the backward HMM posterior of the cell and
 - "against" compares ``g`` with the best other ``h`` of its row or column: ``(g - h) / (g + h + 0.01)``.
 - Letters are compared without case and accents, only the first 64 of a word; common letters are ``2 lcs / (m + n)``
   of the longest common subsequence, bigrams the Dice coefficient of the sets of neighboring letters.
+- Words are identical if they have the same letters, or the same digits, and no other word of the two sentences has;
+  "elsewhere" means that one of the two words is identical to another one.
 - A word is rare with ``c <= 3``, frequent with ``c > n / 100``, and punctuation if it has no letter and no digit.
 
 Cost: about 100 features of a cell in a few hundred cycles; scores are computed without a matrix.
@@ -75,6 +77,10 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "null": (
         "source", "target", "larger", "neither", "source frequent x (1 - product)", "target frequent x (1 - product)",
+    ),
+    "identical": (
+        "same letters", "same letters, digits", "same letters, both rare", "same letters elsewhere", "same digits only",
+        "same digits elsewhere",
     ),
 }
 """Groups whose columns do not depend on the data, in the kernel's order, and the names of their columns."""
@@ -217,12 +223,10 @@ class LinkFeatures:
         return out
 
 
-def require_columns(
-    groups: Sequence[str], extra_names: Sequence[str], n_lexical: int, withheld: Sequence[str] = ()
-) -> None:
-    """Refuse groups of features that are unknown, or have no columns at all; ``withheld`` ones are dropped already."""
+def require_columns(groups: Sequence[str], extra_names: Sequence[str], n_lexical: int) -> None:
+    """Refuse groups of features that are unknown, or have no columns at all."""
     LinkFeatures(groups=groups)
-    reasons = {name: "would only copy the labels" for name in withheld}
+    reasons: dict[str, str] = {}
     if not extra_names and "extra" in groups:
         reasons["extra"] = "has no extra columns"
     if not n_lexical and "lexical" in groups:

@@ -23,6 +23,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.translation.bitext_models import PRIOR, BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import Cooccurrences, PreparedBitext, values_at
 from maxmargin.tasks.alignment.translation.models import (
+    IDENTICAL,
     UNSEEN,
     Float32Array,
     TranslationModel,
@@ -99,7 +100,10 @@ class _Prior:
         nulls = [values_at(values, at).astype(np.float64) for values, at in of_null]
         # The empty word generated this share of the tokens of these words.
         n_null = null * self._n_target.sum(), null * self._n_source.sum()
-        begin = word if start is None else np.where(known[:, None], word, start.word)
+        begin = np.where(known[:, None], word, UNSEEN if start is None else start.word)
+        if start is None:
+            identical = self._cooccurrences.identical()
+            begin[identical] = np.maximum(begin[identical], IDENTICAL * UNSEEN)
         probabilities = WordProbabilities(_floor(begin), _floor(nulls[0]), _floor(nulls[1]))
         columns = self._bitext.cooccurrences.column.astype(np.int64)
         for _ in range(ITERATIONS):

@@ -98,6 +98,18 @@ class Cooccurrences:
         self._kernel.find(batch.kernel, entries, _threads.current())
         return entries
 
+    def identical(self) -> IntArray:
+        """The entries of two equal words: of those with a digit, and of whole words of at least four letters."""
+        shared = [
+            (e, f)
+            for e, word in enumerate(self.source.words)
+            if (f := self.target.index.get(word)) is not None and _noticed(word, whole=not self.letters)
+        ]
+        rows, columns = np.ascontiguousarray(np.array(shared, dtype=np.int32).reshape(-1, 2).T)
+        each = np.arange(len(shared) + 1)  # one sentence pair of two words for each
+        found = self.entries(BitextBatch(each, rows, each, columns, (len(self.source), len(self.target))))
+        return np.sort(found[found >= 0])
+
     def names(self, entries: IntArray) -> list[str]:
         """The two words of each of these entries, as text."""
         rows = np.searchsorted(self.row_start, entries, side="right") - 1
@@ -158,6 +170,12 @@ def _numbered(words: DistinctWords, tokens: Int32Array, letters: int) -> tuple[I
     number = np.zeros(len(forms), dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     return number[of_token], [forms[form] for form in order.tolist()]
+
+
+def _noticed(word: str, *, whole: bool) -> bool:
+    if any(map(str.isdecimal, word)):
+        return True
+    return whole and len(word) >= 4 and any(map(str.isalpha, word))
 
 
 _SENTENCES = 1 << 16

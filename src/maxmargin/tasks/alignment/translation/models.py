@@ -40,6 +40,9 @@ Float32Array = npt.NDArray[np.float32]
 UNSEEN = 1e-7
 """The probability of a word given one that it never co-occurred with, in the computation of posteriors."""
 
+IDENTICAL = 100.0
+"""How much more probable identical words start out than others."""
+
 _NO_JUMPS = np.zeros(0)
 _JUMP_STEPS = 30
 BLOCK_CELLS = 1 << 23
@@ -249,6 +252,8 @@ class _Learner:
             np.full(n_target, 1 / max(n_target, 1), dtype=np.float32),
             np.full(n_source, 1 / max(n_source, 1), dtype=np.float32),
         )
+        identical = bitext.cooccurrences.identical()
+        self.probabilities.word[identical] = np.minimum(IDENTICAL * self.probabilities.word[identical], 1.0)
         start = np.exp(-0.3 * np.abs(np.arange(-width, width + 1) - 1.0))
         self.jumps: FloatArray = np.tile(start / start.sum(), (2, 1))
         self.links = np.zeros(entries.n_entries, dtype=np.float32)

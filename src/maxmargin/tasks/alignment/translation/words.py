@@ -29,15 +29,16 @@ _DIGIT = re.compile(r"\d")
 
 
 def normalize(word: str) -> str:
-    """Lower case, composed (NFC), every decimal digit as ``0``: ``1,234.5`` is ``0,000.0``, ``36E`` is ``00e``.
-
-    Normalizing is idempotent.
-    """
+    """Lower case, composed (NFC). Normalizing is idempotent."""
     if word.isascii():
-        lower = word.lower()
-        return lower if lower.isalpha() else _DIGIT.sub("0", lower)
+        return word.lower()
     folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
-    return _DIGIT.sub("0", unicodedata.normalize("NFC", folded))
+    return unicodedata.normalize("NFC", folded)
+
+
+def shape(normalized: str) -> str:
+    """A normalized word with every decimal digit as ``0``: ``1,234.5`` is ``0,000.0``, ``36e`` is ``00e``."""
+    return normalized if normalized.isalpha() else _DIGIT.sub("0", normalized)
 
 
 def _numbers(values: Sequence[str]) -> tuple[Int32Array, list[str]]:
@@ -87,11 +88,15 @@ class DistinctWords:
         self._numbers: dict[tuple[WordVocabulary, int], Int32Array] = {}
 
     def forms(self, letters: int) -> tuple[Int32Array, list[str]]:
-        """The number of each word's form, and the forms: normalized words, cut after ``letters`` letters (0: whole)."""
+        """The number of each word's form, and the forms.
+
+        These are normalized words with ``letters=0``, otherwise their shapes cut after so many letters: numbers are
+        distinct words, but share stems.
+        """
         if letters not in self._forms:
             if letters:
                 numbers, whole = self.forms(0)
-                cut, forms = _numbers([word[:letters] for word in whole])
+                cut, forms = _numbers([shape(word)[:letters] for word in whole])
                 self._forms[letters] = cut[numbers], forms
             else:
                 self._forms[0] = _numbers([normalize(word) for word in self.words])
@@ -114,7 +119,7 @@ class DistinctWords:
         return Spelling(
             offsets_of([len(word) for word in letters]),
             np.frombuffer("".join(letters).encode("utf-32-le", "surrogatepass"), dtype=np.uint32),
-            self.forms(0)[0],
+            _numbers([shape(word) for word in self.forms(0)[1]])[0][self.forms(0)[0]],
             _numbers(["", *digits])[0][1:] - np.int32(1),
             np.array(kinds, dtype=np.uint8),
         )
