@@ -29,7 +29,25 @@ def models(tmp_path_factory):
 
 
 def test_version():
-    assert run("version") == f"{mm.__version__}\n"
+    assert run("version") == run("--version") == f"{mm.__version__}\n"
+
+
+def test_quiet_commands_print_no_notes(tmp_path):
+    (tmp_path / "tokens").write_text("the DT\ndog NN\n\na DT\ncat NN\n")
+    command = ["tag", "train", str(tmp_path / "tokens"), "--out", str(tmp_path / "model"), "--resume"]
+    note = f"note: training starts from the beginning: there is no {tmp_path / 'model'}.checkpoint\n"
+    for quiet in (True, False):  # in turn: one command does not make the next one quiet
+        answer = runner.invoke(app, [*command, "--quiet"] if quiet else command)
+        assert (answer.exit_code, answer.stderr) == (0, "" if quiet else note)
+    assert "No such file" in failed("tag", "predict", "none", "none", "--quiet")  # errors stay
+
+
+def test_every_command_of_a_task_can_be_quiet():
+    import typer
+
+    for task in ("tag", "align", "segment", "rerank"):
+        for command in typer.main.get_command(app).commands[task].commands.values():
+            assert "--quiet" in [name for one in command.params for name in one.opts], command.name
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "parts"])

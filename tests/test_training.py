@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import threading
 from dataclasses import fields, replace
 
@@ -16,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _threads
+from maxmargin._terminal import set_quiet
 from maxmargin.encoders import ChainEncoder
 from maxmargin.estimators.base import SettingsArguments
 from maxmargin.problem import Problem
@@ -290,10 +292,18 @@ def test_progress_is_drawn_on_a_terminal(monkeypatch):
         model = mm.MatchingSVM(callbacks=[ProgressBar(terminal)], max_iter=7, tol=0.0, C=np.inf)
         model.fit(X, y)
         clone(model).fit(X, y)
+        monkeypatch.setattr(sys, "stderr", terminal)
+        mm.MatchingSVM(C=[0.1, 1.0], verbose=True).fit(X, y, dev=(X, y))
+        set_quiet(True)
+        mm.MatchingSVM(C=77.0, verbose=True).fit(X, y)
+        set_quiet(False)
     reader.join()
     os.close(main)
     assert b"training" in drawn
-    assert b"relative gap" in drawn
+    for words in (b"training C=0.1 (1/2)", b"training C=1 (2/2)", b"pass 1, gap", b" (aim 1e-03), dev 1.0000"):
+        assert words in drawn
+    assert b"C=77" not in drawn
+    assert b"/10000" not in drawn
 
 
 def test_interrupting_returns_the_best_so_far():

@@ -13,6 +13,26 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Set whether a command leaves out notes and progress bars; warnings and errors stay."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether notes and progress bars are left out."""
+    return _quiet
+
+
+def note(message: str) -> None:
+    """Print ``note: message`` on standard error, unless the command is quiet."""
+    if not _quiet:
+        print(f"note: {printable(message)}", file=sys.stderr)
+
+
 def fail(message: str) -> NoReturn:
     """Print ``error: message`` and end the command with exit code 2."""
     import typer  # here, as libraries take the other functions and no commands

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 import maxmargin
 from maxmargin._interrupts import drop_output, received
 from maxmargin._locks import release_all
-from maxmargin._terminal import fail, interrupted, report
+from maxmargin._terminal import fail, interrupted, report, set_quiet
 
 if TYPE_CHECKING:
     from maxmargin.structures.base import IntArray, Structure
@@ -43,9 +43,44 @@ class _Commands(TyperGroup):
             interrupted()
         finally:
             release_all()
+            set_quiet(False)
 
 
 app = typer.Typer(cls=_Commands, help="Large-margin structured prediction.", no_args_is_help=True, add_completion=False)
+
+
+_Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", help="Leave out notes and progress bars; warnings and errors stay.", callback=set_quiet),
+]
+
+
+def _quiet_option() -> Any:
+    """The option ``--quiet``, which every command of a task has; typer makes it from the signature of a function."""
+
+    def with_option(quiet: _Quiet = False) -> None:
+        """A command with nothing but the option."""
+
+    maker = typer.Typer(add_completion=False)
+    maker.command()(with_option)
+    option: Any = next(one for one in typer.main.get_command(maker).params if one.name == "quiet")
+    option.expose_value = False
+    return option
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(maxmargin.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Large-margin structured prediction."""
 
 
 def _add_task(name: str, module: str, help: str) -> None:
@@ -61,6 +96,8 @@ def _add_task(name: str, module: str, help: str) -> None:
             if self._verbs is None:
                 group = cast(TyperGroup, typer.main.get_command(import_module(module).app))
                 self._verbs = group.commands
+                for verb in self._verbs.values():
+                    verb.params.append(_quiet_option())
             return self._verbs
 
         @commands.setter

@@ -20,6 +20,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
+from maxmargin._terminal import is_quiet
 from maxmargin.optimization.certificate import Certificate
 from maxmargin.optimization.saved import array, count, number, require, value_of
 from maxmargin.structures.base import FloatArray
@@ -92,35 +93,63 @@ def asks_to_stop(callback: Callback, record: Record) -> bool:
 
 
 class ProgressBar:
-    """A progress bar on stderr, drawn only if that is a terminal: iterations, gap, tolerance, time."""
+    """A progress bar on stderr, drawn only if that is a terminal: phase, passes, gap, tolerance, dev score, time.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._given = stream
+    It moves as the logarithm of the gap does on its way to the tolerance, or with the iterations if these end first.
+
+    Args:
+        stream: where to draw; None for stderr.
+        phase: what is being done.
+        validation: whose dev scores are shown; it must be called before the bar.
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, phase: str = "training", validation: Validation | None = None
+    ) -> None:
+        self._given, self._phase, self._validation = stream, phase, validation
+        self._first: float | None = None
         self._bar: Any = None
         self._task: Any = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ProgressBar:
         """A stream cannot be copied, but ``sklearn.base.clone`` must work: the copy draws on the same stream."""
-        return ProgressBar(self._given)
+        return ProgressBar(self._given, self._phase, self._validation)
 
     def __call__(self, record: Record) -> None:
         """Draw or move the bar."""
-        gap = f"relative gap {record.certificate.relative_gap:.2e} (aim {record.tol:.0e})"
-        self.show("training", record.iteration, record.limit, gap)
+        gap = record.certificate.relative_gap
+        # With bar and time, these fit into 80 columns.
+        figures = f"pass {record.iteration}, gap {gap:.1e} (aim {record.tol:.0e})"
+        if self._validation is not None and self._validation.history:
+            figures += f", dev {self._validation.history[-1][1]:.4f}"
+        share = record.iteration / max(record.limit, 1)
+        if np.isfinite(gap) and gap > 0:
+            self._first = max(self._first or gap, gap)
+            if 0 < record.tol < self._first:
+                share = max(share, float(np.log(self._first / gap) / np.log(self._first / record.tol)))
+        self.show(self._phase, round(1000 * min(share, 1.0)), 1000, figures)
 
-    def show(self, what: str, done: int, total: int, figures: str = "") -> None:
-        """Draw or move the bar: what is being done, how much of it is done, and figures to show beside it."""
+    def show(self, what: str, done: int, total: int | None, figures: str | None = None) -> None:
+        """Draw or move the bar.
+
+        Args:
+            what: what is being done.
+            done: how much of it is done.
+            total: how much there is; None if this is not known.
+            figures: what is shown beside it; None for these two numbers.
+        """
         stream = self._given or sys.stderr
-        if stream is None or not stream.isatty():
+        if stream is None or not stream.isatty() or is_quiet():
             return
+        if figures is None:
+            figures = "" if total is None else f"{done} of {total}"
         if self._bar is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._bar = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed}/{task.total}"),
+                BarColumn(bar_width=8),
                 TextColumn("{task.fields[figures]}"),
                 TimeElapsedColumn(),
                 console=Console(file=stream),

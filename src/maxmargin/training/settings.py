@@ -17,7 +17,7 @@ from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
-from maxmargin.optimization.callbacks import Callback, ProgressBar, checked_callbacks
+from maxmargin.optimization.callbacks import Callback, ProgressBar, Validation, checked_callbacks
 from maxmargin.optimization.checkpoint import Checkpoint
 from maxmargin.optimization.loop import generator
 from maxmargin.optimization.stopping import Stop
@@ -116,9 +116,14 @@ class Settings:
         hint = "a larger C means less regularization"
         return tuple(_checks.positive("C", value, infinite=True, hint=hint) for value in grid)
 
-    def watchers(self) -> list[Callback]:
-        """The callbacks of a run."""
-        return [*self.callbacks, *([ProgressBar()] if self.verbose else [])]
+    def watchers(self, C: float, chooser: Validation | None = None) -> list[Callback]:
+        """The callbacks of the run for one C, with the one that chooses by dev scores."""
+        watchers: list[Callback] = [*self.callbacks, *([] if chooser is None else [chooser])]
+        if not self.verbose:
+            return watchers
+        number = f" ({self.grid.index(C) + 1}/{len(self.grid)})" if len(self.grid) > 1 and C in self.grid else ""
+        phase = f"training C={C:g}{number}" if np.isfinite(C) else "training"
+        return [*watchers, ProgressBar(phase=phase, validation=chooser)]
 
     def checkpoint_of(self, run: str) -> Checkpoint | None:
         """The checkpoint of one of several runs, whose file name ends with ``run``."""

@@ -212,7 +212,7 @@ def _run(
         problem,
         solver,
         stop=settings.stop,
-        callbacks=[*settings.watchers(), *([chooser] if chooser is not None else [])],
+        callbacks=settings.watchers(C, chooser),
         start=start,
         random_state=settings.random_state,
         why=why,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from maxmargin._files import remove_leftovers
-from maxmargin._terminal import printable
+from maxmargin._terminal import note
 from maxmargin.tasks.common.commands import written_line
 
 
@@ -35,10 +34,10 @@ class Checkpoints:
             remove_leftovers(path)
         if resume:
             what = f"resumes from {there[-1]}" if there else f"starts from the beginning: there is no {self.path}"
-            print(f"note: training {printable(what)}", file=sys.stderr)
+            note(f"training {what}")
         elif there:
             what = f"{there[-1]} of an unfinished run is removed; --resume would have resumed from it"
-            print(f"note: {printable(what)}", file=sys.stderr)
+            note(what)
             self.remove()
 
     def remove(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
+from maxmargin._terminal import is_quiet
+
 
 class Stages:
     """A progress bar with the current stage, its steps and the time, on standard error if that is a terminal.
@@ -19,7 +21,7 @@ class Stages:
         self._task: Any = None
 
     def __enter__(self) -> Self:
-        if self._shown:
+        if self._shown and not is_quiet():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from maxmargin._terminal import note
 from maxmargin.tasks.common.blocks import BLOCK, TextBlocks
 from maxmargin.tasks.common.text import FileError, count_of, problem
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
@@ -212,8 +212,7 @@ def rows_of(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[T
         known = known or len(rows.tokens.columns) > 0
         yield text, rows
     if not known:
-        note = "the model knows none of its attributes; was it trained on files of another kind?"
-        print(f"note: {text.source}: {note}", file=sys.stderr)
+        note(f"{text.source}: the model knows none of its attributes; was it trained on files of another kind?")
 
 
 def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:

@@ -14,8 +14,9 @@ This module does not import scikit-learn, so that ``maxmargin tag train`` starts
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -30,6 +31,7 @@ from maxmargin.losses import LabelCost, Loss
 from maxmargin.model import Model
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
+from maxmargin.optimization.callbacks import ProgressBar
 from maxmargin.optimization.loop import generator
 from maxmargin.problem import Problem
 from maxmargin.solvers import BlockFrankWolfe
@@ -86,7 +88,8 @@ def train_tagger(
         The model; ``model.training`` says how training went.
     """
     with _threads.threads(settings.n_jobs):
-        encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
+        with _phase("attributes", settings):
+            encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
         weight = checks.weights(sample_weight, len(data.lengths))
         per_token = None if loss_weight is None else checks.per_variable(loss_weight, data.lengths)
         data = replace(data, sentence_weight=weight, loss_weight=per_token)
@@ -176,8 +179,9 @@ class TaggingHooks(Hooks):
         encoder = cast(TaggingEncoder, examples.encoder)
         if encoder.support != "negative":
             return examples, problem, None
-        active_set = first_passes(problem, self.settings.random_state)
-        layout = with_negatives(encoder.weight_layout, self.data, active_set)
+        with _phase("first passes", self.settings):
+            active_set = first_passes(problem, self.settings.random_state)
+            layout = with_negatives(encoder.weight_layout, self.data, active_set)
         encoder = replace(encoder, weight_layout=layout)
         batch = Batch(examples.batch.structure, layout.features(self.data.rows))
         examples = self._anchored(replace(examples, encoder=encoder, batch=batch), encoder)
@@ -203,6 +207,15 @@ class TaggingHooks(Hooks):
         """Fit the temperature to the dev data."""
         found = None if self.dev is None else self.dev.temperature(model)
         return {} if found is None else {"temperature": found}
+
+
+@contextlib.contextmanager
+def _phase(name: str, settings: Settings) -> Iterator[None]:
+    """Show what is being done where training shows its progress."""
+    with contextlib.closing(ProgressBar()) as bar:
+        if settings.verbose:
+            bar.show(name, 0, None)
+        yield
 
 
 def _loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from maxmargin._terminal import fail
+from maxmargin._terminal import fail, note
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, writable
 from maxmargin.tasks.common.options import Jobs
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError
@@ -95,7 +94,7 @@ def predict_file(
     from maxmargin.tasks.tagging.reading import rows_of
 
     if probabilities and model.temperature is None:
-        print("note: probabilities are not calibrated, as the model was trained without --dev", file=sys.stderr)
+        note("probabilities are not calibrated, as the model was trained without --dev")
     blocks = rows_of(model, texts)
     first = next(blocks)  # before the output is opened, as the file may not be readable
     with open_output(out) as stream:
