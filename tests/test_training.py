@@ -300,7 +300,7 @@ def test_progress_is_drawn_on_a_terminal(monkeypatch):
     reader.join()
     os.close(main)
     assert b"training" in drawn
-    for words in (b"training C=0.1 (1/2)", b"training C=1 (2/2)", b"pass 1, gap", b" (aim 1e-03), dev 1.0000"):
+    for words in (b"training C=0.1 (1/2)", b"training C=1 (2/2)", b"pass ", b", gap ", b" (aim 1e-03), dev 0."):
         assert words in drawn
     assert b"C=77" not in drawn
     assert b"/10000" not in drawn
