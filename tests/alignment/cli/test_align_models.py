@@ -404,7 +404,7 @@ def test_a_folder_that_cannot_be_written_to(monkeypatch):
 
 
 def test_warnings_come_before_the_error(monkeypatch):
-    def full(*args):
+    def full(*args, **settings):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(options, "write_links", full)
@@ -414,7 +414,7 @@ def test_warnings_come_before_the_error(monkeypatch):
 
 
 def test_predictions_that_are_interrupted(monkeypatch):
-    def stop(*args):
+    def stop(*args, **settings):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(options, "write_links", stop)
@@ -437,7 +437,7 @@ def test_settings_that_are_not_chosen_are_told(tmp_path):
 def test_a_file_that_cannot_be_written(monkeypatch, tmp_path):
     from maxmargin import model_file
 
-    def full(*args):
+    def full(*args, **settings):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(model_file, "replacing", full)

@@ -15,7 +15,7 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.files import Bitext, read_bitext, write_links
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.links import Prediction, Reference
-from maxmargin.tasks.alignment.io.sentences import SentencePair
+from maxmargin.tasks.alignment.io.sentences import SentencePair, alignable, warn_of_long
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
@@ -130,9 +130,11 @@ def write(
     links: Iterable[IntArray | Prediction | Reference],
     form: Format,
     sentences: Iterable[tuple[Sequence[str], Sequence[str]]] | None = None,
+    *,
+    first: int = 1,
 ) -> None:
     """Write links to standard output and flush it, so that a closed pipe raises here, not at the end of the process."""
-    write_links(sys.stdout, links, form.value, sentences=sentences)
+    write_links(sys.stdout, links, form.value, first=first, sentences=sentences)
     sys.stdout.flush()
 
 
@@ -145,15 +147,18 @@ def align(
     confidence: bool,
     threshold: float | None,
     adapt: bool,
+    first: int = 1,
 ) -> None:
-    """Align sentence pairs and write the links."""
+    """Align sentence pairs, of which the first has number ``first``, and write the links."""
     words = [(pair.source, pair.target) for pair in pairs] if form is Format.a3 else None
+    warn_of_long(pairs, first=first)
+    pairs = alignable(pairs)
     if method is not None:
         if confidence or threshold is not None:
             raise ValueError(f"--method {method.value} has no confidences; omit --confidence and --threshold")
-        write(model.align_hmm(pairs, method=method.value, adapt=adapt), form, words)
+        write(model.align_hmm(pairs, method=method.value, adapt=adapt), form, words, first=first)
     elif confidence or threshold is not None:
         found = model.align(pairs, threshold=threshold, adapt=adapt)
-        write(found if confidence else [one.links for one in found], form, words)
+        write(found if confidence else [one.links for one in found], form, words, first=first)
     else:
-        write(model.predict(pairs, adapt=adapt), form, words)
+        write(model.predict(pairs, adapt=adapt), form, words, first=first)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +22,16 @@ from maxmargin.tasks.alignment.cli.options import (
     align,
     extra_files,
 )
+from maxmargin.tasks.alignment.io.files import bitext_blocks
 from maxmargin.tasks.alignment.io.link_formats import Format
-from maxmargin.tasks.alignment.io.sentences import read_pairs
+from maxmargin.tasks.alignment.io.sentences import SentencePair, read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 from maxmargin.tasks.common.options import Jobs
+from maxmargin.tasks.common.text import STANDARD_INPUT
+
+BLOCK = 10_000
+"""Sentence pairs that are aligned at a time, unless that is given."""
 
 
 def predict(
@@ -36,14 +45,60 @@ def predict(
     adapt: Annotated[
         bool, typer.Option(help="Adapt the translation models to this text before aligning it, or use them unchanged.")
     ] = True,
+    block: Annotated[
+        int | None,
+        typer.Option(
+            "--block",
+            min=1,
+            help="Sentence pairs that are adapted to and aligned at a time.",
+            show_default=f"{BLOCK}; 1, 2, 4, ... from a pipe",
+        ),
+    ] = None,
     extra: Extra = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Align sentence pairs: one line of links per pair (NAACL: one line per link) on standard output."""
+    """Align sentence pairs: one line of links per pair (NAACL: one line per link) on standard output.
+
+    Pairs are read, aligned and written block by block, so memory does not grow with the text.
+    """
     with errors_as_lines():
         extras = extra_files(extra)
         once([source, target, *extras.values()])
         aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
-        pairs = read_pairs(source, target, extra=extras)
-    with errors_as_lines(PART_WRITTEN):
-        align(aligner, pairs, form, method=method, confidence=confidence, threshold=threshold, adapt=adapt)
+        sizes = _sizes(block, piped=not (_is_file(source) and (target is None or _is_file(target))))
+        blocks: Iterator[list[SentencePair]]
+        if extras:  # files of links are read whole
+            pairs = iter(read_pairs(source, target, extra=extras))
+            blocks = iter(lambda: list(islice(pairs, next(sizes))), [])
+        else:
+            # Without adaptation pairs do not depend on each other, so they are aligned as they come.
+            as_they_come = not adapt and block is None
+            blocks = (
+                [SentencePair(*pair) for pair in part]
+                for part in bitext_blocks(source, target, None if as_they_come else sizes)
+            )
+        some = next(blocks, [])
+    first = 1
+    while some:
+        with errors_as_lines(PART_WRITTEN):
+            align(
+                aligner, some, form, method=method, confidence=confidence, threshold=threshold, adapt=adapt, first=first
+            )
+            first += len(some)
+            some = next(blocks, [])
+
+
+def _sizes(block: int | None, *, piped: bool) -> Iterator[int]:
+    """The numbers of pairs of the blocks; those of a pipe begin small, so that the first links are written at once."""
+    if block is not None:
+        return repeat(block)
+    return chain((2**n for n in range(BLOCK.bit_length() - 1)), repeat(BLOCK)) if piped else repeat(BLOCK)
+
+
+def _is_file(path: str) -> bool:
+    """Whether this is a regular file, or standard input is one."""
+    try:
+        found = os.fstat(0) if path == STANDARD_INPUT else os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 import numpy as np
 
@@ -24,7 +25,17 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.io.formats.a3 import format_pair
 from maxmargin.tasks.alignment.io.link_formats import FIRST, FORMATS, Table, parse, recognize
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, unpack
-from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, name_of, problem, read_text, words_of
+from maxmargin.tasks.common.text import (
+    AnyPath,
+    count_of,
+    lines_of,
+    name_of,
+    open_bytes,
+    problem,
+    read_text,
+    text_of,
+    words_of,
+)
 from maxmargin.tasks.common.text import FileError as FileError
 
 
@@ -57,23 +68,104 @@ def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
 
     An empty line is a sentence without words; in a file of both languages, a pair of them.
     """
-    if target is None:
-        return _joined(source)
-    if str(source) == str(target) == "-":
+    whole = Bitext([], [])
+    for part in bitext_blocks(source, target):
+        whole.source.extend(part.source)
+        whole.target.extend(part.target)
+    return whole
+
+
+def bitext_blocks(source: AnyPath, target: AnyPath | None = None, sizes: Iterable[int] | None = None) -> Iterator[Bitext]:
+    """Read sentence pairs as :func:`read_bitext` does, some at a time, so that memory does not grow with the files.
+
+    Args:
+        source: source sentences, or lines of both languages.
+        target: target sentences.
+        sizes: the number of pairs of each block, without end; None takes pairs as they come.
+    """
+    if target is not None and str(source) == str(target) == "-":
         raise FileError("standard input can be read only once; give the source or the target as a file")
-    pair = Bitext(_source_alone(source), read_sentences(target))
-    if len(pair.source) != len(pair.target):
-        raise FileError(
-            f"{name_of(source)} has {count_of(len(pair.source), 'line')} and {name_of(target)} has {len(pair.target)}; "
-            "line N of one must be the translation of line N of the other"
-        )
-    return pair
+    with ExitStack() as stack:
+        first = stack.enter_context(_opened(source))
+        second = None if target is None else stack.enter_context(_opened(target))
+        between: _Between | None = None
+        for size in repeat(None) if sizes is None else sizes:
+            number = first.taken
+            lines = first.take(size)
+            if second is None:
+                if not lines:
+                    return
+                between = between or _Between.of(lines)
+                pairs = list((between or _Between(False)).split(source, lines, number + 1))
+                yield Bitext([one for one, _ in pairs], [two for _, two in pairs])
+                continue
+            others = second.take(len(lines))
+            if len(others) < len(lines) or (not lines and second.take(1)):
+                raise FileError(
+                    f"{name_of(source)} has {count_of(first.count(), 'line')} and {name_of(target or '')} has "
+                    f"{second.count()}; line N of one must be the translation of line N of the other"
+                )
+            if not lines:
+                return
+            yield Bitext(_source_alone(source, lines, number + 1), [words_of(line) for line in others])
 
 
-def _source_alone(path: AnyPath) -> list[list[str]]:
-    """Read source sentences, and refuse a file of both languages."""
-    sentences = read_sentences(path)
-    for number, words in enumerate(sentences, start=1):
+@contextmanager
+def _opened(path: AnyPath) -> Iterator[_Lines]:
+    with open_bytes(path) as stream:
+        yield _Lines(path, stream)
+
+
+class _Lines:
+    """The lines of a file, taken as many at a time as are wanted."""
+
+    def __init__(self, path: AnyPath, stream: BinaryIO) -> None:
+        self._path, self._stream = path, stream
+        self._lines: list[bytes] = []
+        self._rest: bytes | None = b""
+        self._read = self.taken = 0
+        self._more: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+
+    def take(self, size: int | None) -> list[bytes]:
+        """The next ``size`` lines, fewer at the end; None for those that have come, at least one."""
+        while len(self._lines) < (1 if size is None else size) and self._rest is not None:
+            self._fill()
+        found, self._lines = self._lines[:size], [] if size is None else self._lines[size:]
+        self.taken += len(found)
+        return found
+
+    def count(self) -> int:
+        """The number of lines of the file, of which the rest is read."""
+        while self._rest is not None:
+            self._fill()
+            self.taken += len(self._lines)
+            self._lines = []
+        return self.taken + len(self._lines)
+
+    def _fill(self) -> None:
+        pieces, ended = [self._rest or b""], False
+        while True:
+            piece = self._more(_BLOCK)
+            ended = not piece
+            pieces.append(piece)
+            if ended or b"\n" in piece:
+                break
+        data = b"".join(pieces)
+        end = len(data) if ended else data.rfind(b"\n") + 1
+        self._rest = None if ended else data[end:]
+        lines = lines_of(text_of(self._path, data[:end], lines=self._read))
+        self._read += len(lines)
+        self._lines += lines
+
+
+_BLOCK = 1 << 18
+"""Bytes that are read at a time."""
+
+
+def _source_alone(path: AnyPath, lines: Iterable[bytes], first: int) -> list[list[str]]:
+    """Split lines of source sentences, of which the first has number ``first``, and refuse those of both languages."""
+    sentences = [words_of(line) for line in lines]
+    for number, words in enumerate(sentences, start=first):
         if "|||" in words:
             raise problem(
                 path,
@@ -84,27 +176,33 @@ def _source_alone(path: AnyPath) -> list[list[str]]:
     return sentences
 
 
-def _joined(path: AnyPath) -> Bitext:
-    """Read lines ``source ||| target``, or with a TAB between them if the first line with words has one and no |||."""
-    lines = lines_of(read_text(path))
-    first = next((line for line in lines if line.strip()), b"")
-    tabbed = b"\t" in first.strip(b" \r") and b"|||" not in first.split()
-    pair = Bitext([], [])
-    for number, line in enumerate(lines, start=1):
-        parts = line.split(b"\t") if tabbed else _BETWEEN.split(b" " + line + b" ")
-        if not line.strip():  # a pair of sentences without words
-            parts = [b"", b""]
-        if len(parts) != 2:
-            between, n = "TAB" if tabbed else "' ||| '", len(parts) - 1
-            raise problem(
-                path,
-                number,
-                f"{n or 'no'} {between} instead of one between source and target; write 'source ||| target', or one "
-                "TAB between them in all lines, or give the target as a second file",
-            )
-        pair.source.append(words_of(parts[0]))
-        pair.target.append(words_of(parts[1]))
-    return pair
+@dataclass(frozen=True)
+class _Between:
+    """What stands between source and target: |||, or a TAB if the first line with words has one and no |||."""
+
+    tab: bool
+
+    @classmethod
+    def of(cls, lines: Sequence[bytes]) -> _Between | None:
+        """Told by lines at the beginning of a file; None if they have no words."""
+        first = next((line for line in lines if line.strip()), None)
+        return None if first is None else cls(b"\t" in first.strip(b" \r") and b"|||" not in first.split())
+
+    def split(self, path: AnyPath, lines: Iterable[bytes], first: int) -> Iterator[tuple[list[str], list[str]]]:
+        """The pairs of lines, of which the first has number ``first``."""
+        for number, line in enumerate(lines, start=first):
+            parts = line.split(b"\t") if self.tab else _BETWEEN.split(b" " + line + b" ")
+            if not line.strip():  # a pair of sentences without words
+                parts = [b"", b""]
+            if len(parts) != 2:
+                between, n = "TAB" if self.tab else "' ||| '", len(parts) - 1
+                raise problem(
+                    path,
+                    number,
+                    f"{n or 'no'} {between} instead of one between source and target; write 'source ||| target', or "
+                    "one TAB between them in all lines, or give the target as a second file",
+                )
+            yield words_of(parts[0]), words_of(parts[1])
 
 
 _BETWEEN = re.compile(rb"(?<=[ \t\r\v\f])\|\|\|(?=[ \t\r\v\f])")

@@ -248,12 +248,14 @@ def learnable(pairs: Sequence[SentencePair], references: Sequence[Reference]) ->
     return [none if too_long(pair) else one for pair, one in zip(pairs, references, strict=True)]
 
 
-def warn_of_long(pairs: list[SentencePair], consequence: str = "gets no links", called: str = "sentence pair") -> None:
-    """Warn if pairs are too long."""
+def warn_of_long(
+    pairs: list[SentencePair], consequence: str = "gets no links", called: str = "sentence pair", *, first: int = 1
+) -> None:
+    """Warn if pairs, of which the first has number ``first``, are too long."""
     long = [number for number, pair in enumerate(pairs) if too_long(pair)]
     if long:
         warnings.warn(
-            f"{called} {long[0] + 1} has more than {LONGEST_ALIGNED} words on a side and {consequence} "
+            f"{called} {long[0] + first} has more than {LONGEST_ALIGNED} words on a side and {consequence} "
             f"({count_of(len(long), 'such pair')}); split it",
             UserWarning,
             stacklevel=callers_level(),

@@ -21,7 +21,12 @@ from scipy.special import digamma
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.translation.bitext_models import PRIOR, BitextModels
-from maxmargin.tasks.alignment.translation.cooccurrences import Cooccurrences, PreparedBitext, values_at
+from maxmargin.tasks.alignment.translation.cooccurrences import (
+    BitextBatch,
+    Cooccurrences,
+    PreparedBitext,
+    values_at,
+)
 from maxmargin.tasks.alignment.translation.models import (
     IDENTICAL,
     UNSEEN,
@@ -63,7 +68,15 @@ class _Prior:
         self._bitext = bitext
         self._rows = np.repeat(np.arange(len(new.source)), np.diff(new.row_start))
         self._source, self._target = _numbers(old.source, new.source), _numbers(old.target, new.target)
-        self.entries = _entries(old, self._source[self._rows], self._target[new.column])
+        self.entries = old.entries(
+            BitextBatch(
+                np.arange(len(new.source) + 1),
+                self._source.astype(np.int32),
+                new.row_start,
+                self._target[new.column].astype(np.int32),
+                (len(old.source), len(old.target)),
+            )
+        )
         self._n_source = values_at(old.source.counts, self._source).astype(np.float64)
         self._n_target = values_at(old.target.counts, self._target).astype(np.float64)
         self._cooccurrences = replace(
@@ -136,15 +149,3 @@ def _floor(probabilities: FloatArray) -> Float32Array:
 def _numbers(old: WordVocabulary, new: WordVocabulary) -> IntArray:
     """The number of each new word in the old vocabulary, -1 if it is not there."""
     return np.array([old.index.get(word, -1) for word in new.words], dtype=np.int64)
-
-
-def _entries(cooccurrences: Cooccurrences, e: IntArray, f: IntArray) -> IntArray:
-    """The entries of word pairs, -1 for those that never co-occurred."""
-    width = max(len(cooccurrences.target), 1)
-    keys = (
-        np.repeat(np.arange(len(cooccurrences.source)), np.diff(cooccurrences.row_start)) * width + cooccurrences.column
-    )
-    wanted = e * width + f
-    place = np.searchsorted(keys, wanted)
-    same = (e >= 0) & (f >= 0) & (np.append(keys, -1)[place] == wanted)
-    return np.where(same, place, -1)
