@@ -75,7 +75,9 @@ def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
     return whole
 
 
-def bitext_blocks(source: AnyPath, target: AnyPath | None = None, sizes: Iterable[int] | None = None) -> Iterator[Bitext]:
+def bitext_blocks(
+    source: AnyPath, target: AnyPath | None = None, sizes: Iterable[int] | None = None
+) -> Iterator[Bitext]:
     """Read sentence pairs as :func:`read_bitext` does, some at a time, so that memory does not grow with the files.
 
     Args:
