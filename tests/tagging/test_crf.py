@@ -13,10 +13,11 @@ from corpora import chunked, markov
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import RandomizedSearchCV
+from sklearn.model_selection import RandomizedSearchCV, cross_val_predict
 
 import maxmargin as mm
 from maxmargin.tasks.tagging import CRF, SequenceTagger
+from maxmargin.tasks.tagging.crf import LEAST_PENALTY, translated
 
 
 def word2features(sentence, i):
@@ -121,32 +122,102 @@ def test_the_constructors_are_the_same():
     assert not missing
 
 
-def test_settings_are_translated(corpus):
-    X, y, _, _ = corpus
-    for given, wanted in [
+def same(one, two, X):
+    """Whether two taggers are the same model."""
+    assert one.model_.weights.tobytes() == two.model_.weights.tobytes()
+    assert one.predict(X) == two.predict(X)
+    assert one.state_features_ == two.state_features_
+    assert one.predict_proba(X[:1])[0].tobytes() == two.predict_proba(X[:1])[0].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
         ({}, {}),
-        ({"c2": 2.0}, {"C": 0.25}),
-        ({"c2": 0.1}, {"C": 1.0}),
-        ({"c2": 0}, {"C": 1.0}),
+        ({"c2": 0.1}, {"C": 0.3}),
+        ({"c2": 1.6}, {"C": 0.15}),
+        ({"c1": 0.16, "c2": 0.1}, {"C": 0.3, "prune": 0.2}),
         ({"min_freq": 2.5, "all_possible_states": True}, {"min_count": 3, "support": "all"}),
         ({"min_freq": 0, "all_possible_states": False}, {"min_count": 1, "support": "observed"}),
         ({"algorithm": "ap", "max_iterations": 200}, {"max_iter": 200}),
         ({"algorithm": "arow", "variance": 2, "gamma": 3, "c": 5, "pa_type": 2, "epsilon": 1e-9}, {}),
-    ]:
-        crf, tagger = CRF(**given).fit(X, y), SequenceTagger(**wanted).fit(X, y)
-        assert crf.sequence_tagger_.model_.weights.tobytes() == tagger.model_.weights.tobytes()
-        assert crf.predict(X) == tagger.predict(X)
-    assert crf.state_features_ == tagger.state_features_
-    assert crf.predict_proba(X[:1])[0].tobytes() == tagger.predict_proba(X[:1])[0].tobytes()
-
-
-def test_only_what_matters_is_warned_of(corpus):
+    ],
+    ids=str,
+)
+def test_settings_are_translated(corpus, given, wanted):
     X, y, _, _ = corpus
-    with pytest.warns(UserWarning, match=r"c1=0\.1 is ignored, as there is no L1 penalty here") as caught:
-        CRF(c1=0.1, c2=0.1).fit(X, y)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    CRF(c1=0, c2=0.1, linesearch="Backtracking", averaging=False, keep_tempfiles=True).fit(X, y)
+    same(CRF(**given).fit(X, y).sequence_tagger_, SequenceTagger(**wanted).fit(X, y), X)
+
+
+def test_penalties_rise_and_fall_together():
+    weak_to_strong = [translated(c1, c2) for c1, c2 in ((0, 0.005), (0.05, 0.01), (0.1, 0.1), (0.5, 1.0), (2.0, 5.0))]
+    assert [one["C"] for one in weak_to_strong] == sorted({one["C"] for one in weak_to_strong}, reverse=True)
+    assert [one["prune"] for one in weak_to_strong] == sorted({one["prune"] for one in weak_to_strong})
+    assert translated(0.0, 0.0) == translated(0.0, LEAST_PENALTY)
+
+
+def test_c1_leaves_few_weights(corpus):
+    X, y, _, _ = corpus
+    models = [CRF(c1=c1, c2=0.1).fit(X, y) for c1 in (0.0, 0.1, 1.0, 4.0)]
+    counts = [len(crf.state_features_) for crf in models]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > counts[-1] > 0
+    assert models[-1].num_attributes_ < models[0].num_attributes_
+    assert {name for name, _ in models[-1].state_features_} == set(models[-1].attributes_)
+    assert models[-1].size_ < models[0].size_
+    assert models[-1].sequence_tagger_.solution_.certificate.relative_gap <= 0.01
+    assert models[-1].score(X, y) > 0.6
+
+
+def test_candidates_of_a_random_search_differ(corpus):
+    X, y, _, _ = corpus
+    rng = np.random.default_rng(0)
+    drawn = [{"c1": rng.exponential(0.5), "c2": rng.exponential(0.05)} for _ in range(4)]
+    assert len({CRF(**one).fit(X, y).coef_.tobytes() for one in drawn}) == len(drawn)
+
+
+def test_predictions_of_cross_validation(corpus):
+    X, y, _, _ = corpus
+    for model in (CRF(c2=0.1), SequenceTagger(C=0.3)):
+        found = cross_val_predict(model, X, y, cv=3)
+        assert [len(labels) for labels in found] == [len(labels) for labels in y]
+        assert flat_accuracy(y, found) > 0.6
+    level = [sentence[:1] for sentence in X]  # of one length: lists, and no matrix
+    assert CRF(c2=0.1).fit(level, [labels[:1] for labels in y]).predict(level).shape == (len(X),)
+
+
+def test_generators(corpus, tmp_path):
+    X, y, others, gold = corpus
+    plain = CRF(c2=0.1).fit(X, y)
+    lazy = CRF(c2=0.1).fit((iter(x) for x in X), (labels for labels in y))
+    same(plain.sequence_tagger_, lazy.sequence_tagger_, X)
+    plain.save(tmp_path / "model")
+    for model in (lazy, lazy.sequence_tagger_, mm.load(tmp_path / "model")):
+        assert list(model.predict(x for x in others)) == list(plain.predict(others))
+        assert list(model.predict_marginals(x for x in others[:2])) == list(plain.predict_marginals(others[:2]))
+        assert model.predict_single(iter(others[0])) == plain.predict(others)[0]
+    dev = SequenceTagger(C=0.3).fit(X, y, dev=(iter(others), iter(gold)))
+    assert dev.calibrated_on == "dev data"
+
+
+def test_every_object_has_the_attributes(corpus, tmp_path):
+    X, y, _, _ = corpus
+    crf = CRF(c2=0.1).fit(X, y)
+    crf.save(tmp_path / "model")
+    tagger, model, loaded = crf.sequence_tagger_, crf.sequence_tagger_.model_, mm.load(tmp_path / "model")
+    names = ("state_features_", "transition_features_", "attributes_", "calibrated_on")
+    for one in (tagger, model, loaded, SequenceTagger.load(tmp_path / "model")):
+        assert list(one.classes_) == crf.classes_
+        assert {name: getattr(one, name) for name in names} == {name: getattr(crf, name) for name in names}
+        assert one.predict_marginals_single(X[0]) == crf.predict_marginals_single(X[0])
+    assert crf.calibrated_on == "folds"
+    log = crf.training_log_
+    assert log.last_iteration is log.iterations[-1]
+    assert log.last_iteration["loss"] == pytest.approx(tagger.solution_.certificate.primal)
+    assert [one["num"] for one in log.iterations] == [record.iteration for record in tagger.solution_.history]
+    assert log.last_iteration["gap"] <= 0.01
+    assert log == tagger.training_log_ == model.training_log_
+    assert loaded.training_log_ is None
 
 
 def test_dev_data(corpus):
@@ -162,8 +233,8 @@ def test_model_files(corpus, tmp_path):
     X, y, others, _ = corpus
     path = tmp_path / "model"
     crf = CRF(model_filename=str(path)).fit(X, y)
-    assert mm.load(path).predict(others) == crf.predict(others)
-    assert CRF(model_filename=path).predict(others) == crf.predict(others)
+    assert mm.load(path).predict(others) == list(crf.predict(others))
+    assert list(CRF(model_filename=path).predict(others)) == list(crf.predict(others))
     assert CRF(model_filename=path).size_ == path.stat().st_size == crf.size_
     path.write_bytes(b"lCRF")
     with pytest.raises(mm.ModelFileError):
@@ -197,9 +268,9 @@ def test_untrained(tmp_path):
             use(X)
     assert not hasattr(crf, "classes_")
     assert not hasattr(crf, "coef_")
-    for name, message in (("tagger_", "no pycrfsuite.Tagger"), ("training_log_", "no log of CRFsuite")):
-        with pytest.raises(AttributeError, match=message):
-            getattr(crf, name)
+    with pytest.raises(AttributeError, match=r"no pycrfsuite.Tagger"):
+        crf.tagger_  # noqa: B018
+    for name in ("tagger_", "training_log_"):
         assert not hasattr(crf, name)
 
 

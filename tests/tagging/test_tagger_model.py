@@ -200,9 +200,10 @@ def test_temperature_minimizes_the_loss_of_gold_labels():
     assert model.scorer(others, [["new"] * len(labels) for labels in gold]).temperature(model) is None
     some = [["new" if label == "a" else label for label in labels] for labels in gold]
     assert model.scorer(others, some).temperature(model) > 0
-    # Without dev data scores are taken as they are.
-    plain = SequenceTagger(template=WORDS, C=1.0).fit(X, y)
+    # Without dev data and folds scores are taken as they are.
+    plain = SequenceTagger(template=WORDS, C=1.0, folds=0).fit(X, y)
     assert plain.model_.calibration == {}
+    assert plain.calibrated_on is None
     np.testing.assert_array_equal(plain.model_.marginals(rows), plain.model_.marginals(rows, temperature=1.0))
 
 

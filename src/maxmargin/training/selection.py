@@ -11,6 +11,9 @@ from maxmargin.structures.base import IntArray
 Candidate = dict[str, float]
 """One value for each setting."""
 
+LEAST_GAIN = 0.025
+"""The share of errors that a larger C must leave out to be taken."""
+
 
 def folds(n: int, k: int, seed: int) -> list[IntArray]:
     """Split ``n`` examples into ``k`` random parts of nearly equal size."""
@@ -33,6 +36,44 @@ def edge(tried: Sequence[tuple[float, float]], name: str = "C") -> str:
         if chosen == grid[end] and scores[chosen] > scores[grid[neighbor]]:
             return f"{name}={chosen:g} has the best score and is the {place} of those tried; try {further} ones as well"
     return ""
+
+
+def climb(
+    grid: Sequence[float], start: float | None, score: Callable[[float], float]
+) -> tuple[float, list[tuple[float, float]]]:
+    """Find a C of the best score, from the value of the grid next to ``start`` on while a neighbor is better.
+
+    A larger C takes longer, so it must leave out :data:`LEAST_GAIN` of the errors, as ``1 - score`` counts them.
+    Without a start all values are tried, and :func:`best` chooses.
+
+    Returns:
+        The C, and those that were tried with their scores, rising.
+    """
+    values = sorted(set(grid))
+    if start is None:
+        tried = [(C, score(C)) for C in values]
+        return best(tried), tried
+    known: dict[int, float] = {}
+
+    def at(place: int) -> float:
+        if not 0 <= place < len(values):
+            return -np.inf
+        if place not in known:
+            known[place] = score(values[place])
+        return known[place]
+
+    place = min(range(len(values)), key=lambda i: abs(np.log(values[i] / start)))
+
+    def larger(place: int) -> bool:
+        return at(place + 1) > at(place) + LEAST_GAIN * max(1.0 - at(place), 0.0)
+
+    if larger(place):
+        while larger(place):
+            place += 1
+    else:
+        while at(place - 1) > at(place):
+            place -= 1
+    return values[place], [(values[i], known[i]) for i in sorted(known)]
 
 
 def coordinate_search(

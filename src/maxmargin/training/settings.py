@@ -34,6 +34,7 @@ class Settings:
     Attributes:
         C: penalty form, ``1/(2C) ||w||^2`` beside the sum of hinge losses; larger means less regularization, ``inf``
             none. Several values: the one with the best dev score is taken. None: 1, or ``inf`` if there is a radius.
+            "auto": chosen by folds of the training data, by tasks that do so.
         radius: ball form ``||w|| <= radius``; None for no ball.
         norm: "l2", or "l1" for the penalty ``1/C ||w||_1`` and the ball ``||w||_1 <= radius``.
         loss: a loss of :mod:`maxmargin.losses`; None for Hamming.
@@ -54,7 +55,7 @@ class Settings:
         verbose: whether to draw a progress bar on a terminal.
     """
 
-    C: float | Sequence[float] | None = None
+    C: float | Sequence[float] | str | None = None
     radius: float | None = None
     norm: str = "l2"
     loss: Loss | None = None
@@ -80,7 +81,9 @@ class Settings:
         _checks.one_of("slack", self.slack, SLACKS)
         if self.radius is not None:
             _checks.positive("radius", self.radius, infinite=True, hint="a larger radius means less regularization")
-        _ = self.stop, self.grid, generator(self.random_state), _threads.resolve(self.n_jobs)
+        if not _checks.is_one_of(self.C, "auto"):
+            _ = self.grid
+        _ = self.stop, generator(self.random_state), _threads.resolve(self.n_jobs)
         if self.loss is not None and not isinstance(self.loss, Loss):
             raise ValueError(f"loss must be a loss of maxmargin.losses, for example Hamming(), got {shown(self.loss)}")
         given: Any = self.solver
@@ -106,6 +109,8 @@ class Settings:
     @cached_property
     def grid(self) -> tuple[float, ...]:
         """The values of C, one or several."""
+        if _checks.is_one_of(self.C, "auto"):
+            raise ValueError('C="auto" is for sequence tagging, which chooses C by folds; give numbers')
         if self.C is None:
             return (1.0 if self.radius is None else np.inf,)
         given: Any = self.C

@@ -311,8 +311,7 @@ def test_scores_probabilities_and_lists(files):
     printed = [line.split() for line in run("tag", "predict", model, test, "--scores").split("\n") if line]
     assert [row[3] for row in printed] == [tagger.labels[code] for code in codes]
     assert np.allclose([float(row[4]) for row in printed], margins, rtol=1e-5)
-    note = "note: probabilities are not calibrated, as the model was trained without --dev\n"
-    answer = run("tag", "predict", model, test, "--probabilities", warnings=note)
+    answer = run("tag", "predict", model, test, "--probabilities")
     printed = [line.split() for line in answer.split("\n") if line]
     sure = tagger.marginals(rows)[np.arange(len(codes)), codes]
     assert np.allclose([float(row[4]) for row in printed], sure, rtol=1e-5)
@@ -320,6 +319,22 @@ def test_scores_probabilities_and_lists(files):
     ranked = list(tagger.ranked(rows, 3))
     assert best[1].split("\n")[0].startswith("# 1 ")
     assert [line.split()[-1] for line in best[1].split("\n")[1:]] == ranked[0][1][0]
+
+
+def test_folds_choose_and_calibrate(files):
+    found = trained(files, "--C", "auto", "--folds", "2")
+    assert found["calibrated_on"] == found["chosen_on"] == "folds"
+    assert {"C", "score"} == set(found["tried"][0])
+    assert found["C"] in [one["C"] for one in found["tried"]]
+    table = run("tag", "train", str(files / "train"), "--out", str(files / "other"), "--C", "0.1,0.3")
+    assert "calibrated_on" in table
+    assert "C tried" in table
+    assert table.count("chosen") == 2  # chosen_on, and the row of the table
+    found = trained(files, "--folds", "0")
+    assert found["calibrated_on"] is None
+    assert "tried" not in found
+    note = "note: probabilities are not calibrated, the model was trained without --dev or folds\n"
+    run("tag", "predict", str(files / "other"), str(files / "test"), "--probabilities", warnings=note)
 
 
 def test_known_labels_are_taken(files, tmp_path):
@@ -527,7 +542,8 @@ def test_bad_options_of_training(files, tmp_path):
         ("--constraints", "strict"): "no constraints 'strict'; choose one of auto, bio, iobes, none",
         ("--metric", "bleu"): "metric must be one of",
         ("--C", "0.1,x"): "--C 0.1,x: give a number, or several separated by commas",
-        ("--C", "0.1,1"): "several values of --C are compared on dev data; give --dev, or one value",
+        ("--C", "0.1,1", "--folds", "0"): "--C 0.1,1 needs --dev or --folds 2 or more; give one of them, or one value",
+        ("--C", "auto", "--folds", "1"): "--C auto needs --dev or --folds 2 or more",
         ("--template", str(tmp_path / "none")): "none: No such file or directory; check the name of the file",
         ("--columns", "word,label"): "3 columns, and 2 are named (word, label); name all of them",
         ("--label", "gold", "--columns", "word,pos,label"): "no column 'gold' for labels; there are word, pos, label",

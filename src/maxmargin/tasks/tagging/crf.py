@@ -1,28 +1,28 @@
 """CRF: SequenceTagger with the constructor, methods and attributes of sklearn_crfsuite.CRF.
 
 Scripts written for that class run with another import line. Every algorithm trains this library's large-margin chain:
-settings with an equivalent are translated, all others are accepted and ignored.
+c1 and c2 are translated, other settings without an equivalent are accepted and ignored.
 """
 
 from __future__ import annotations
 
 import math
 import tempfile
-import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from maxmargin import _callers, _checks
+from maxmargin import _checks
 from maxmargin._messages import shown
-from maxmargin.tasks.tagging.estimator import Predictor, SequenceTagger
+from maxmargin.tasks.tagging.estimator import Labelings, Predictor, SequenceTagger
 from maxmargin.tasks.tagging.model import TaggerModel
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
-LEAST_PENALTY = 0.5
-"""The smallest ``c2`` that is translated. Unlike the log-likelihood, the hinge loss is zero beyond the margin, so less
-regularization than this takes longer and does not fit better."""
+LEAST_PENALTY = 1e-4
+"""Smaller ``c2`` are the same: the hinge loss, unlike the log-likelihood, is zero beyond the margin."""
 
 
 class CRF(Predictor):
@@ -33,9 +33,10 @@ class CRF(Predictor):
         min_freq: attributes of fewer tokens are dropped.
         all_possible_states: True is ``support="all"`` of :class:`SequenceTagger`, False "observed", None "negative".
         all_possible_transitions: ignored, every pair of labels has a weight.
-        c1: ignored with a warning if it is not 0, as there is no L1 penalty here.
-        c2: the penalty is ``c2 ||w||^2``: ``C = 1 / (2 c2)`` of :class:`SequenceTagger`. Values below
-            :data:`LEAST_PENALTY` are raised to it; None takes the default of SequenceTagger.
+        c1: there is no L1 penalty here, but small weights are dropped: ``prune = sqrt(c1) / 2`` of
+            :class:`SequenceTagger` leaves about as many weights as CRFsuite's ``c1``.
+        c2: ``C = 0.3 (0.1 / c2) ** (1 / 4)`` of SequenceTagger (:func:`translated`): 0.1 is 0.3, 1 is 0.17, 0.01 is
+            0.53. If neither c1 nor c2 is given, folds of the training sentences choose C.
         max_iterations: maximal number of passes.
         num_memories: ignored, as are ``epsilon``, ``period``, ``delta``, ``linesearch``, ``max_linesearch``,
             ``calibration_eta``, ``calibration_rate``, ``calibration_samples``, ``calibration_candidates``,
@@ -99,20 +100,14 @@ class CRF(Predictor):
         given = {name: getattr(self, name) for name in ("c1", "c2", "min_freq")}
         numbers = {name: _checks.number(name, value, least=0) for name, value in given.items() if value is not None}
         found: dict[str, Any] = {"verbose": self.verbose is not None and _flag("verbose", self.verbose)}
-        if (penalty := numbers.get("c2")) is not None:
-            found["C"] = 1.0 / (2.0 * max(penalty, LEAST_PENALTY))
+        if "c1" in numbers or "c2" in numbers:
+            found |= translated(numbers.get("c1", 0.0), numbers.get("c2", 1.0))
         if (least := numbers.get("min_freq")) is not None:
             found["min_count"] = max(1, math.ceil(least))
         if self.all_possible_states is not None:
             found["support"] = "all" if _flag("all_possible_states", self.all_possible_states) else "observed"
         if self.max_iterations is not None:
             found["max_iter"] = _checks.integer("max_iterations", self.max_iterations, least=1)
-        if numbers.get("c1"):
-            warnings.warn(
-                f"c1={self.c1!r} is ignored, as there is no L1 penalty here; use c2 and leave c1 out",
-                UserWarning,
-                stacklevel=_callers.callers_level(),
-            )
         return found
 
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
@@ -132,6 +127,14 @@ class CRF(Predictor):
             tagger.save(self.model_filename)
         self.sequence_tagger_ = tagger
         return self
+
+    def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> Any:
+        """Return the best labels of each sentence, lists in an array of objects as sklearn-crfsuite returns them."""
+        return np.asarray(super().predict(X, known=known))
+
+    def predict_marginals(self, X: Any) -> Any:
+        """Return the probabilities as dictionaries, one per token, in an array of a list per sentence."""
+        return np.asarray(Labelings(super().predict_marginals(X)))
 
     def _tagger(self) -> SequenceTagger:
         if not hasattr(self, "sequence_tagger_"):
@@ -164,10 +167,14 @@ class CRF(Predictor):
         """CRFsuite's own object, which does not exist here."""
         raise AttributeError("there is no pycrfsuite.Tagger behind this CRF; use predict_single and predict_marginals")
 
-    @property
-    def training_log_(self) -> Any:
-        """CRFsuite's own log, which does not exist here."""
-        raise AttributeError("there is no log of CRFsuite; crf.sequence_tagger_.solution_.history has the run")
+
+def translated(c1: float, c2: float) -> dict[str, float]:
+    """Return C and prune of SequenceTagger for CRFsuite's penalties ``c1 ||w||_1 + c2 ||w||^2``.
+
+    Both rise and fall with the regularization. The hinge loss needs less change of C than the log-likelihood of c2, as
+    it is zero beyond the margin: C between 0.1 and 1 suits feature dictionaries, where c2 between 0.001 and 10 does.
+    """
+    return {"C": 0.3 * float((0.1 / max(c2, LEAST_PENALTY)) ** 0.25), "prune": 0.5 * math.sqrt(c1)}
 
 
 def _flag(name: str, value: Any) -> bool:

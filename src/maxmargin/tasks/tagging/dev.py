@@ -7,7 +7,7 @@ for chains). Each evaluation costs one sum-product pass.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from maxmargin.model import Metric
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+from maxmargin.tasks.tagging.io.table import Codes
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks
 from maxmargin.tasks.tagging.metrics.scores import evaluate_codes
 
@@ -54,7 +55,13 @@ class DevSentences:
 
     def __call__(self, model: Any) -> float:
         """Return the score of a :class:`~maxmargin.tasks.tagging.TaggerModel`."""
-        best, metric = model.best(self.rows).astype(np.int64), self.metric
+        return self.score(model.best(self.rows))
+
+    def score(self, predicted: Codes) -> float:
+        """Return the score of predicted labels, shape ``(n_tokens,)``; unknown gold labels are left out."""
+        best, metric, known = predicted.astype(np.int64), self.metric, self.codes >= 0
+        if not known.all():
+            return float((best == self.codes)[known].mean()) if known.any() else 0.0
         if callable(metric):
             return float(metric(self._labels(self.codes), self._labels(best)))
         found = evaluate_codes(self.codes, best, self.rows.offsets, self.names, chunks=metric == "f1")
@@ -68,15 +75,26 @@ class DevSentences:
 
     def temperature(self, model: Any) -> float | None:
         """Return the temperature fitted to the labels that the model knows; None if it knows none of them."""
-        from scipy.optimize import minimize_scalar  # slow to import, and only training calibrates
+        return fitted_temperature([(model, self.rows, self.codes)])
 
-        known = np.flatnonzero((self.codes >= 0) & (self.codes < len(model.labels)))
-        if not known.size:
-            return None
 
-        def loss(log_t: float) -> float:
-            found = model.marginals(self.rows, temperature=float(np.exp(log_t)))
-            return -float(np.log(np.maximum(found[known, self.codes[known]], _LEAST)).mean())
+def fitted_temperature(labeled: Sequence[tuple[Any, TokenRows, IntArray]]) -> float | None:
+    """Return the temperature of models, each with sentences and the codes of their labels; None without known labels.
 
-        bounds = float(np.log(COLDEST)), float(np.log(HOTTEST))
-        return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": XTOL}).x))
+    Unknown labels, and those that a model does not know, are left out.
+    """
+    from scipy.optimize import minimize_scalar  # slow to import, and only training calibrates
+
+    known = [np.flatnonzero((codes >= 0) & (codes < len(model.labels))) for model, _, codes in labeled]
+    if not sum(map(len, known)):
+        return None
+
+    def loss(log_t: float) -> float:
+        total = 0.0
+        for (model, rows, codes), at in zip(labeled, known, strict=True):
+            found = model.marginals(rows, temperature=float(np.exp(log_t)))
+            total -= float(np.log(np.maximum(found[at, codes[at]], _LEAST)).sum())
+        return total / sum(map(len, known))
+
+    bounds = float(np.log(COLDEST)), float(np.log(HOTTEST))
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": XTOL}).x))

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -22,10 +23,22 @@ from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.gazetteers import Given
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.folds import FOLDS
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
-from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.model import TaggerModel, TrainingLog
 from maxmargin.tasks.tagging.training import TagLoss, train_tagger
 from maxmargin.training import Settings
+
+
+class Labelings(list[Any]):
+    """A list of an object per sentence, which NumPy takes as such; ``cross_val_predict`` needs that."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return an array of objects, shape ``(n_sentences,)``."""
+        found = np.empty(len(self), dtype=object)
+        for at, one in enumerate(self):  # an assignment of the whole would read lists of one length as a matrix
+            found[at] = one
+        return found
 
 
 class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
@@ -45,9 +58,9 @@ class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
         """The weights, shape ``(n_weights,)``."""
         return self._model().weights
 
-    def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
-        """Return the best labels of each sentence; see :meth:`TaggerModel.predict`."""
-        return self._model().predict(X, known=known)
+    def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> Any:
+        """Return the best labels of each sentence, a list of lists; see :meth:`TaggerModel.predict`."""
+        return Labelings(self._model().predict(X, known=known))
 
     def predict_iter(self, sentences: Iterable[Any], *, size: int = 256) -> Iterator[list[Hashable]]:
         """Yield the best labels of each sentence of any iterable; see :meth:`TaggerModel.predict_iter`."""
@@ -55,7 +68,7 @@ class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def predict_single(self, sentence: Any) -> list[Hashable]:
         """Return the best labels of one sentence."""
-        return self._model().predict([sentence])[0]
+        return self._model().predict_single(sentence)
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """Return the ``k`` best labelings of each sentence with their scores, best first."""
@@ -71,12 +84,11 @@ class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
 
     def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
         """Return the probabilities as dictionaries, one per token, as sklearn-crfsuite does."""
-        labels = self.classes_
-        return [[dict(zip(labels, row, strict=True)) for row in found.tolist()] for found in self.predict_proba(X)]
+        return self._model().predict_marginals(X)
 
     def predict_marginals_single(self, sentence: Any) -> list[dict[Hashable, float]]:
         """Return :meth:`predict_marginals` of one sentence."""
-        return self.predict_marginals([sentence])[0]
+        return self._model().predict_marginals_single(sentence)
 
     def evaluate(self, X: Any, y: Any) -> TagScores:
         """Return all scores of the predictions; gold labels unseen in training count as errors."""
@@ -89,29 +101,27 @@ class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def attributes_(self) -> list[str]:
         """All attributes, in the order of their numbers."""
-        extractor = self._model().extractor
-        return [extractor.name(number) for number in range(extractor.n_attributes)]
+        return self._model().attributes_
 
     @property
     def state_features_(self) -> dict[tuple[str, Hashable], float]:
-        """Weights of pairs of an attribute and a label."""
-        model = self._model()
-        support, names, labels = model.weight_layout.support, self.attributes_, model.labels
-        weights = model.weight_layout.split(model.weights)[0]
-        pairs = zip(support.features.tolist(), support.columns.tolist(), weights.tolist(), strict=True)
-        return {(names[f], labels[c]): w for f, c, w in pairs}
+        """Weights of pairs of an attribute and a label, except those that are 0."""
+        return self._model().state_features_
 
     @property
     def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
         """Weights of allowed transitions."""
-        model = self._model()
-        pairs, constraints = model.weight_layout.split(model.weights)[1], model.weight_layout.constraints
-        return {
-            (a, b): float(pairs[i, j])
-            for i, a in enumerate(model.labels)
-            for j, b in enumerate(model.labels)
-            if constraints is None or constraints.pairs[i, j]
-        }
+        return self._model().transition_features_
+
+    @property
+    def training_log_(self) -> TrainingLog | None:
+        """How training went, certificate by certificate; None for a model from a file."""
+        return self._model().training_log_
+
+    @property
+    def calibrated_on(self) -> str | None:
+        """What probabilities were calibrated on, "dev data" or "folds"; None if they are not calibrated."""
+        return self._model().calibrated_on
 
     def save(self, path: str | Path) -> None:
         """Write the trained model to a file that :func:`maxmargin.load` reads."""
@@ -146,8 +156,13 @@ class SequenceTagger(Predictor):
             dictionary from names to files or to lists of entries; a TAB and a label may follow an entry.
         text: text without labels, from which clusters of words are learned: files with a sentence per line, or
             sentences as lists of words.
-        C: larger means less regularization; of a list, the best on the dev data is chosen; None for the default of the
-            preset, or 0.1.
+        C: larger means less regularization; of a list, the best on the dev data or else across folds is chosen; "auto"
+            searches 0.01 to 10 across folds; None for the default of the preset, and without one "auto".
+        folds: parts of the training sentences (of a sample, if there are many) that choose C and, without dev data,
+            calibrate probabilities; 0 for none, and with fewer than 20 sentences there are none.
+        prune: for small models: weights whose absolute value times the square root of the number of tokens with their
+            attribute is smaller are dropped, with the attributes that are left without any, and the others are
+            trained once more. 0.2 leaves about half to a third of them, at about the same scores.
         repair: mend labels, of dev data too, that break the rules of their scheme: I-NP after O becomes B-NP.
         loss: cost of errors: None for 1 each; a dictionary from labels to the cost of missing them; a ``(K, K)`` matrix
             with gold labels as rows; or a loss of :mod:`maxmargin.losses`.
@@ -190,7 +205,9 @@ class SequenceTagger(Predictor):
         gazetteers: Given | None = None,
         text: Any = None,
         repair: bool = False,
-        C: float | Sequence[float] | None = None,
+        C: float | Sequence[float] | str | None = None,
+        folds: int = FOLDS,
+        prune: float = 0.0,
         loss: TagLoss | None = None,
         solver: Solver | str = "auto",
         tol: float = 1e-2,
@@ -207,7 +224,7 @@ class SequenceTagger(Predictor):
         self.preset, self.template, self.columns, self.order = preset, template, columns, order
         self.constraints, self.forbidden, self.classes, self.unknown = constraints, forbidden, classes, unknown
         self.min_count, self.support, self.gazetteers, self.text = min_count, support, gazetteers, text
-        self.C, self.loss, self.repair = C, loss, repair
+        self.C, self.folds, self.prune, self.loss, self.repair = C, folds, prune, loss, repair
         self.solver, self.tol, self.max_iter, self.max_seconds = solver, tol, max_iter, max_seconds
         self.metric, self.patience, self.n_jobs, self.random_state = metric, patience, n_jobs, random_state
         self.checkpoint, self.verbose, self.callbacks = checkpoint, verbose, callbacks
@@ -265,6 +282,7 @@ class SequenceTagger(Predictor):
 
     def _fit(self, encoder: TaggingEncoder, X: Any, y: Any, before: TaggerModel | None, **data: Any) -> Self:
         settings = self._chosen(Settings, loss=None)  # a dictionary becomes a loss when the labels are known
+        data |= {"folds": self.folds, "prune": self.prune}
         model = train_tagger(encoder, X, y, settings, loss=self.loss, before=before, **data)
         training = model.training
         assert training is not None

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from maxmargin import _checks, _threads
 from maxmargin._messages import quoted, shown
 from maxmargin.encoders.data import checks
-from maxmargin.model import Metric, Model
+from maxmargin.model import Metric, Model, Training
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.weights import strongest_weights
 from maxmargin.tasks.tagging.encoder.decoder import Decoder
-from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows
+from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows, read_whole
 from maxmargin.tasks.tagging.encoder.gold import UNKNOWN, GoldLabels
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.io.table import Codes
@@ -30,6 +30,42 @@ from maxmargin.tasks.tagging.io.table import Codes
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.dev import DevSentences
     from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """The certificates of the run that the weights are from, under the names that sklearn-crfsuite gives its log.
+
+    Attributes:
+        iterations: a dictionary per certificate: ``num`` (the pass), ``time`` (seconds so far), ``loss`` (the
+            objective), ``gap`` (the relative duality gap), ``feature_norm`` and, with dev data, ``dev_score``.
+        training_seconds: seconds of the run.
+    """
+
+    iterations: list[dict[str, float]]
+    training_seconds: float
+
+    @classmethod
+    def of(cls, training: Training) -> TrainingLog:
+        """Return the log of a run."""
+        scores = dict(training.dev_scores)
+        iterations = [
+            {
+                "num": record.iteration,
+                "time": record.seconds,
+                "loss": record.primal,
+                "gap": record.certificate.relative_gap,
+                "feature_norm": record.norm,
+                **({"dev_score": scores[record.iteration]} if record.iteration in scores else {}),
+            }
+            for record in training.solution.history
+        ]
+        return cls(iterations, training.solution.seconds)
+
+    @property
+    def last_iteration(self) -> dict[str, float]:
+        """The last of the iterations."""
+        return self.iterations[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +98,13 @@ class TaggerModel(Model):
         """Divides scores for probabilities; None if none was fitted (then 1)."""
         return self.calibration.get("temperature")
 
+    @property
+    def calibrated_on(self) -> str | None:
+        """What the temperature was fitted on, "dev data" or "folds"; None if probabilities are not calibrated."""
+        if self.temperature is None:
+            return None
+        return str(self.metadata.get("calibrated_on") or "dev data")
+
     @cached_property
     def codes(self) -> dict[Hashable, int]:
         """Code of each label."""
@@ -75,7 +118,7 @@ class TaggerModel(Model):
     def rows(self, X: Any) -> TokenRows:
         """Return the attributes of sentences that the model knows."""
         with _threads.threads(self.n_jobs):
-            return self.extractor.rows(X)
+            return self.extractor.rows(read_whole(X))
 
     # Predictions as users write them: lists per sentence.
 
@@ -98,6 +141,19 @@ class TaggerModel(Model):
         size, rest = _checks.integer("size", size, least=1), iter(sentences)
         while some := list(islice(rest, size)):
             yield from self.predict(some)
+
+    def predict_single(self, sentence: Any) -> list[Hashable]:
+        """Return the best labels of one sentence."""
+        return self.predict([sentence])[0]
+
+    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
+        """Return the probabilities as dictionaries, one per token, as sklearn-crfsuite does."""
+        names = self.labels
+        return [[dict(zip(names, row, strict=True)) for row in found.tolist()] for found in self.predict_proba(X)]
+
+    def predict_marginals_single(self, sentence: Any) -> list[dict[Hashable, float]]:
+        """Return :meth:`predict_marginals` of one sentence."""
+        return self.predict_marginals([sentence])[0]
 
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """Return the ``k`` best labelings of each sentence with their scores, best first, or all if there are fewer."""
@@ -196,6 +252,36 @@ class TaggerModel(Model):
         return DevSentences(rows, codes, names, metric or "accuracy", checks.weights(sample_weight, len(rows.lengths)))
 
     # Inspection.
+
+    @property
+    def attributes_(self) -> list[str]:
+        """All attributes, in the order of their numbers."""
+        return [self.extractor.name(number) for number in range(self.extractor.n_attributes)]
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Hashable], float]:
+        """Weights of pairs of an attribute and a label, except those that are 0."""
+        support, names, labels = self.weight_layout.support, self.attributes_, self.labels
+        weights = self.weight_layout.split(self.weights)[0]
+        at = np.flatnonzero(weights)
+        pairs = zip(support.features[at].tolist(), support.columns[at].tolist(), weights[at].tolist(), strict=True)
+        return {(names[f], labels[c]): w for f, c, w in pairs}
+
+    @property
+    def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
+        """Weights of allowed transitions."""
+        pairs, constraints = self.weight_layout.split(self.weights)[1], self.weight_layout.constraints
+        return {
+            (a, b): float(pairs[i, j])
+            for i, a in enumerate(self.labels)
+            for j, b in enumerate(self.labels)
+            if constraints is None or constraints.pairs[i, j]
+        }
+
+    @property
+    def training_log_(self) -> TrainingLog | None:
+        """How training went, certificate by certificate; None for a model from a file."""
+        return None if self.training is None else TrainingLog.of(self.training)
 
     def describe(self) -> dict[str, Any]:
         """Return a summary of the model, as plain JSON values."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -23,10 +24,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
+from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
+from maxmargin.features.supported import Support
 from maxmargin.losses import LabelCost, Loss
 from maxmargin.model import Model
 from maxmargin.optimization.active_set import ActiveSet
@@ -37,12 +40,15 @@ from maxmargin.problem import Problem
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.constraints import odd_sentences
+from maxmargin.tasks.tagging.encoder.extraction import read_whole
 from maxmargin.tasks.tagging.encoder.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
+from maxmargin.tasks.tagging.folds import FOLDS, LEAST_SENTENCES, Folds
+from maxmargin.tasks.tagging.folds import TOL as FOLD_TOL
 from maxmargin.tasks.tagging.io.table import Codes
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.training import Examples, Hooks, Settings, train_examples
+from maxmargin.training import Examples, Hooks, Settings, selection, train_examples
 from maxmargin.training.train import dev_score
 
 SETTINGS = Settings(tol=1e-2, patience=5, random_state=0, metric="auto")
@@ -53,6 +59,9 @@ NEGATIVE_PIECE = 256
 """Sentences whose active outputs are expanded together."""
 ROUNDS = 4
 """Maximal number of rounds that complete unknown labels."""
+
+DEV, FOLDED = "dev data", "folds"
+"""What C was chosen on, and probabilities were calibrated on, in the metadata of a model."""
 
 TagLoss = Mapping[Hashable, float] | npt.ArrayLike | Loss
 """A loss, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes it."""
@@ -69,6 +78,8 @@ def train_tagger(
     loss_weight: Sequence[npt.ArrayLike] | None = None,
     loss: TagLoss | None = None,
     before: TaggerModel | None = None,
+    folds: int = FOLDS,
+    prune: float = 0.0,
 ) -> TaggerModel:
     """Train a tagger.
 
@@ -76,17 +87,24 @@ def train_tagger(
         encoder: an encoder that has not been fitted, for example ``TaggingEncoder(preset="chunking")``.
         X: sentences, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes them.
         y: their labels; unknown ones are completed.
-        settings: how to train; the solver "auto" is block-coordinate Frank-Wolfe.
-        dev: sentences and labels that choose the stopping point and C, and calibrate probabilities.
+        settings: how to train; the solver "auto" is block-coordinate Frank-Wolfe. ``C=None`` is the default of the
+            preset, and without a preset chosen by folds, as is ``C="auto"``.
+        dev: sentences and labels that choose the stopping point and, of several, C, and calibrate probabilities.
         sample_weight: weight of each sentence, shape ``(n_sentences,)``.
         loss_weight: cost of an error at each token, an array per sentence.
         loss: cost of errors, as SequenceTagger takes it; None for the loss of the settings.
         before: a model to stay close to: the penalty is then ``1/(2C) ||w - w_before||^2``, and the certificate is
             that of this objective. Its labels, order and constraints are kept.
+        folds: folds of the training sentences (:mod:`~maxmargin.tasks.tagging.folds`) that choose C and, without dev
+            data, calibrate probabilities; 0 for none.
+        prune: drop small weights, and train the others once more, as SequenceTagger takes it.
 
     Returns:
         The model; ``model.training`` says how training went.
     """
+    prune = _checks.number("prune", prune, least=0)
+    X, y = read_whole(X), read_whole(y)
+    dev = tuple(map(read_whole, dev)) if isinstance(dev, (tuple, list)) else dev
     with _threads.threads(settings.n_jobs):
         with _phase("attributes", settings):
             encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
@@ -99,19 +117,22 @@ def train_tagger(
         if dev is not None and encoder.repair and isinstance(dev, (tuple, list)) and len(dev) == 2:
             dev = dev[0], encoder.gold(*dev)[0]
         began = time.perf_counter()
-        default_C = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
         dev_sentences = cast(DevSentences | None, dev_score(encoder, dev, settings))
         if dev_sentences is not None and not len(dev_sentences.codes):
             raise ValueError("dev data: no tokens; give sentences with tokens, or no dev data")
         settings = replace(
             settings,
-            C=default_C if settings.C is None else settings.C,
             loss=settings.loss if loss is None else _loss(loss, encoder.classes or ()),
             patience=None if dev is None else settings.patience,
         )
-        hooks = TaggingHooks(encoder, data, settings, dev_sentences, before)
         try:
+            settings, choice, calibration = _by_folds(encoder, data, settings, dev is not None, before, folds, prune)
+            hooks = TaggingHooks(encoder, data, settings, dev_sentences, before, calibration)
             model = train_examples(hooks.first, settings, score=dev_sentences, hooks=hooks)
+            choice |= {name: value for name, value in model.metadata.items() if name in ("tried", "chosen_on")}
+            if prune > 0 and model.training is not None and not model.training.interrupted:
+                hooks = hooks.pruned(cast(TaggerModel, model), prune)
+                model = train_examples(hooks.first, hooks.settings, score=hooks.dev, hooks=hooks)
         except NonFiniteError:
             raise ValueError("values of attributes are too large; scale them down") from None
     metadata = {
@@ -123,9 +144,88 @@ def train_tagger(
         "preset": encoder.preset,
         "preset_reason": encoder.preset_reason,
         **model.metadata,
+        **choice,
+        **({"calibrated_on": DEV} if dev is not None and model.calibration else {}),
         "seconds": time.perf_counter() - began,  # with the search for the support, and of all runs
     }
-    return cast(TaggerModel, replace(model, metadata=metadata))
+    assert model.training is not None
+    tried = tuple((C, score) for C, score in metadata.get("tried", ()))
+    return cast(TaggerModel, replace(model, metadata=metadata, training=replace(model.training, tried=tried)))
+
+
+def _by_folds(
+    encoder: TaggingEncoder,
+    data: LabeledRows,
+    settings: Settings,
+    dev: bool,
+    before: TaggerModel | None,
+    k: int,
+    prune: float,
+) -> tuple[Settings, dict[str, Any], dict[str, float]]:
+    """Choose C and calibrate by folds, as far as that is wanted and possible.
+
+    Returns:
+        The settings with the C, what was done, for the metadata of the model, and the calibration.
+    """
+    _checks.integer("folds", k, least=0)
+    own = None if settings.C is None or isinstance(settings.C, str) else settings.grid
+    default = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
+    labeled = np.flatnonzero(np.diff(np.append(0, np.cumsum(data.codes >= 0))[data.rows.offsets]))
+    possible = k > 1 and len(labeled) >= max(LEAST_SENTENCES, 2 * k)
+    minimizes = not isinstance(settings.solver, Solver) or settings.solver.minimizes
+    several = own is not None and len(own) > 1
+    if several and not dev and not (possible and minimizes):
+        raise ValueError(
+            f"several values of C are compared on dev data, or by folds of {LEAST_SENTENCES} sentences or more; give "
+            "dev data, or one C"
+        )
+    wanted = several and not dev
+    if own is None:
+        wanted = settings.C == "auto" or (before is None and not encoder.has_default_C)
+        settings = replace(settings, C=default)
+    choosing = wanted and possible and minimizes
+    kept = {} if before is None else before.calibration
+    if not possible or (dev and not choosing):
+        known = {"calibrated_on": before.metadata.get("calibrated_on")} if before is not None and kept else {}
+        return settings, {"calibrated_on": None, **known}, kept
+    one = replace(
+        settings,
+        tol=max(settings.tol, FOLD_TOL),
+        solver="auto" if minimizes and settings.norm == "l2" and settings.radius is None else settings.solver,
+        max_seconds=None if settings.max_seconds is None else settings.max_seconds / (4 * k),
+        patience=None,
+        callbacks=(),
+        checkpoint=None,
+        verbose=False,
+    )
+
+    def fit(some: LabeledRows, C: float) -> Model:
+        of_fold = replace(one, C=C)
+        hooks = TaggingHooks(encoder, some, of_fold, None, before, rounds=0)
+        with warnings.catch_warnings():  # the run on all sentences says what matters
+            warnings.simplefilter("ignore")
+            model = train_examples(hooks.first, of_fold, hooks=hooks)
+            if prune > 0:
+                hooks = hooks.pruned(cast(TaggerModel, model), prune, forget=False)
+                model = train_examples(hooks.first, of_fold, hooks=hooks)
+        if model.training is not None and model.training.interrupted:
+            raise KeyboardInterrupt
+        return model
+
+    by = Folds(data.select(labeled), encoder.classes or (), settings.metric or "auto", fit, k)
+    found: dict[str, Any] = {"calibrated_on": None, "folds": k}
+    if choosing:
+        chosen, tried = by.choose(default, own or ())
+        settings = replace(settings, C=chosen)
+        found |= {"tried": [list(pair) for pair in tried], "chosen_on": FOLDED}
+        if own is not None and (at_edge := selection.edge(tried)):
+            warnings.warn(at_edge, UserWarning, stacklevel=callers_level())
+    if dev:
+        return settings, found, {}
+    temperature = by.temperature(settings.grid[0])
+    if temperature is None:
+        return settings, found, {}
+    return settings, {**found, "calibrated_on": FOLDED}, {"temperature": temperature}
 
 
 class TaggingHooks(Hooks):
@@ -137,6 +237,9 @@ class TaggingHooks(Hooks):
         settings: how to train.
         dev: dev data to calibrate on; None for none.
         before: a model to stay close to; None for none.
+        calibration: the calibration without dev data.
+        rounds: maximal number of rounds that complete unknown labels.
+        fixed: whether the weights of the encoder's layout are all that there are.
     """
 
     def __init__(
@@ -146,8 +249,12 @@ class TaggingHooks(Hooks):
         settings: Settings,
         dev: DevSentences | None = None,
         before: TaggerModel | None = None,
+        calibration: Mapping[str, float] | None = None,
+        rounds: int = ROUNDS,
+        fixed: bool = False,
     ) -> None:
         self.encoder, self.given, self.settings, self.dev, self.before = encoder, data, settings, dev, before
+        self.calibration, self.rounds, self.fixed = dict(calibration or {}), rounds, fixed
         self.data = data.runs() if data.incomplete else data
         self.completed: Codes | None = None
 
@@ -157,7 +264,7 @@ class TaggingHooks(Hooks):
         return self._examples(pieces=self.given.incomplete)
 
     def _examples(self, *, pieces: bool) -> Examples:
-        encoder, batch, gold = self.encoder.encoded(self.data, pieces=pieces)
+        encoder, batch, gold = self.encoder.encoded(self.data, pieces=pieces, grow=not self.fixed)
         weight = self.data.loss_weight
         per_part = None if weight is None else np.repeat(weight, encoder.weight_layout.n_labels)
         return self._anchored(Examples(encoder, batch, gold, self.data.sentence_weight, per_part), encoder)
@@ -177,7 +284,7 @@ class TaggingHooks(Hooks):
     ) -> tuple[Examples, Problem, Start | None]:
         """Find the negative support by the first passes of block-coordinate Frank-Wolfe, where the runs then start."""
         encoder = cast(TaggingEncoder, examples.encoder)
-        if encoder.support != "negative":
+        if encoder.support != "negative" or self.fixed:
             return examples, problem, None
         with _phase("first passes", self.settings):
             active_set = first_passes(problem, self.settings.random_state)
@@ -191,9 +298,35 @@ class TaggingHooks(Hooks):
             problem = examples.problem(self.settings, float(problem.region.metadata()["C"]))
         return examples, problem, Start(active_set=active_set)
 
+    def pruned(self, model: TaggerModel, least: float, *, forget: bool = True) -> TaggingHooks:
+        """Return hooks for the same sentences without small weights of a model, and attributes that have no others.
+
+        A weight counts as small if its absolute value times the square root of its attribute's tokens is below
+        ``least``: that is the size of its part in the scores of all tokens. ``forget`` says whether attributes go.
+        """
+        layout, rows = model.weight_layout, self.data.rows
+        size = np.abs(layout.split(model.weights)[0]) * np.sqrt(rows.tokens.counts())[layout.support.features]
+        pairs = layout.support.pairs()[size >= max(least, np.finfo(float).tiny)]
+        keep = np.ones(rows.tokens.n_columns, dtype=bool)
+        extractor, dev = model.extractor, self.dev
+        if forget and self.before is None and extractor.can_forget:
+            keep[:] = False
+            keep[pairs // layout.n_labels] = True
+            extractor = extractor.without(~keep)
+            place = np.cumsum(keep) - 1
+            pairs = place[pairs // layout.n_labels] * layout.n_labels + pairs % layout.n_labels
+            dev = None if dev is None else replace(dev, rows=replace(dev.rows, tokens=dev.rows.tokens.only(keep)))
+            rows = replace(rows, tokens=rows.tokens.only(keep))
+        support = Support.of_pairs(pairs, int(keep.sum()), layout.n_labels)
+        encoder = replace(model.encoder, extractor=extractor, weight_layout=replace(layout, support=support))
+        settings = replace(self.settings, C=float(model.metadata["C"]), checkpoint=None)
+        return TaggingHooks(
+            encoder, replace(self.data, rows=rows), settings, dev, self.before, self.calibration, fixed=True
+        )
+
     def complete(self, model: Model, turn: int) -> Examples | None:
         """Complete the unknown labels; None if they are those of the round before."""
-        if not self.given.incomplete or turn == ROUNDS:
+        if not self.given.incomplete or turn == self.rounds:
             return None
         codes = cast(TaggerModel, model).best(self.given.rows, self.given.codes)
         if self.completed is not None and np.array_equal(codes, self.completed):
@@ -204,8 +337,10 @@ class TaggingHooks(Hooks):
         return self._examples(pieces=False)
 
     def calibrate(self, model: Model) -> dict[str, float]:
-        """Fit the temperature to the dev data."""
-        found = None if self.dev is None else self.dev.temperature(model)
+        """Fit the temperature to the dev data; without them, that of the folds."""
+        if self.dev is None:
+            return self.calibration
+        found = self.dev.temperature(model)
         return {} if found is None else {"temperature": found}
 
 

@@ -94,7 +94,7 @@ def predict_file(
     from maxmargin.tasks.tagging.reading import rows_of
 
     if probabilities and model.temperature is None:
-        note("probabilities are not calibrated, as the model was trained without --dev")
+        note("probabilities are not calibrated, the model was trained without --dev or folds")
     blocks = rows_of(model, texts)
     first = next(blocks)  # before the output is opened, as the file may not be readable
     with open_output(out) as stream:

@@ -94,9 +94,20 @@ def train(
     C: Annotated[
         str | None,
         numbers_option(
-            "--C", "Larger means less regularization. Of several, the best on --dev is chosen.", "by preset, or 0.1"
+            "--C",
+            "Larger means less regularization. Of several, the best on --dev or else across folds is chosen; auto "
+            "searches 0.01 to 10 across folds.",
+            "by preset, or auto",
         ),
     ] = None,
+    folds: Annotated[
+        int,
+        typer.Option(
+            "--folds",
+            min=0,
+            help="Parts of the training sentences that choose C and, without --dev, calibrate probabilities.",
+        ),
+    ] = 3,
     solver: Annotated[str, typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.")] = "block-frank-wolfe",
     tol: Tol = 1e-2,
     max_iter: Annotated[
@@ -125,9 +136,9 @@ def train(
     with errors_as_lines(checkpoints.summary):
         once([train, dev, template, *(text or []), *(gazetteer or [])])
         algorithm = _solver(solver)
-        grid = numbers("--C", C)
-        if grid is not None and len(grid) > 1 and dev is None:
-            fail("several values of --C are compared on dev data; give --dev, or one value")
+        grid = "auto" if C == "auto" else numbers("--C", C)
+        if folds < 2 and dev is None and (grid == "auto" or (grid is not None and len(grid) > 1)):
+            fail(f"--C {C} needs --dev or --folds 2 or more; give one of them, or one value")
         if constraints not in CONSTRAINTS:
             fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
         from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of
@@ -162,7 +173,14 @@ def train(
         }
         checkpoint = None
         if not algorithm.checkpoint_unsupported:
-            choices = {**encoding, "C": grid, "metric": metric, "patience": patience, "random_state": seed}
+            choices = {
+                **encoding,
+                "C": grid,
+                "folds": folds,
+                "metric": metric,
+                "patience": patience,
+                "random_state": seed,
+            }
             fingerprint = _fingerprint(texts, choices)
             checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
         elif resume:
@@ -184,7 +202,7 @@ def train(
         checkpoints.begin(resume)
         fitting = time.perf_counter()
         dev_data = data[1] if dev is not None else None
-        model = train_tagger(encoder, *data[0], settings, dev=dev_data)
+        model = train_tagger(encoder, *data[0], settings, dev=dev_data, folds=folds)
         fitted = time.perf_counter() - fitting
         model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], bool(join))})
         with saving(model) as complete, defer_interrupts():
@@ -276,6 +294,8 @@ def _metadata(model: TaggerModel, out: Path, reading: float, fitting: float, beg
         **{name: metadata[name] for name in of_dev if name in metadata},
         **{name: metadata[name] for name in ("left_out", "repaired") if name in metadata},
         "temperature": model.temperature,
+        "calibrated_on": model.calibrated_on,
+        **({"chosen_on": metadata["chosen_on"]} if "chosen_on" in metadata else {}),
         **({"tried": [{"C": C, "score": score} for C, score in metadata["tried"]]} if "tried" in metadata else {}),
         "seconds_reading": reading,
         "seconds_features": fitting - metadata["seconds"],

@@ -6,11 +6,12 @@ An extractor belongs to a model: it knows the attributes of the training data an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin._messages import shown
@@ -104,6 +105,13 @@ class Extractor(ABC):
         """Whether there are attributes of pairs of neighbors, known or not."""
         return self.n_edge_attributes > 0
 
+    can_forget: ClassVar[bool] = False
+    """Whether attributes can be left out."""
+
+    def without(self, attributes: npt.NDArray[np.bool_]) -> Self:
+        """Return an extractor that does not know some attributes of tokens; the others are numbered anew in order."""
+        raise NotImplementedError
+
     @abstractmethod
     def state(self) -> State:
         """Return the entries of a model file, for :meth:`from_state`."""
@@ -112,6 +120,14 @@ class Extractor(ABC):
     @abstractmethod
     def from_state(cls, state: State) -> Self:
         """Restore from a model file; ValueError, TypeError or KeyError if it is damaged."""
+
+
+def read_whole(given: Any) -> Any:
+    """Return sentences, or sequences of labels, that were given as generators as lists; everything else as it is."""
+    found = list(given) if isinstance(given, Iterator) else given
+    if isinstance(found, list) and any(isinstance(one, Iterator) for one in found):
+        return [list(one) if isinstance(one, Iterator) else one for one in found]
+    return found
 
 
 def _sentences(X: Any) -> list[Any]:
@@ -144,6 +160,12 @@ class _NamedExtractor(Extractor):
 
     tokens: AttributeVocabulary = field(default_factory=AttributeVocabulary)
     edges: AttributeVocabulary | None = None
+
+    can_forget = True
+
+    def without(self, attributes: npt.NDArray[np.bool_]) -> Self:
+        """See :meth:`Extractor.without`."""
+        return replace(self, tokens=self.tokens.only(~attributes))
 
     def name(self, number: int) -> str:
         """See :meth:`Extractor.name`."""

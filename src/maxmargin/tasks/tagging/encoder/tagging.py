@@ -180,12 +180,13 @@ class TaggingEncoder(Encoder):
         given.check_lengths(lengths)
         return repaired(given, lengths)
 
-    def encoded(self, data: LabeledRows, *, pieces: bool = False) -> tuple[Self, Batch, SparsePoint]:
+    def encoded(self, data: LabeledRows, *, pieces: bool = False, grow: bool = True) -> tuple[Self, Batch, SparsePoint]:
         """Return the encoder with the support of sentences, their batch and their gold outputs; all labels are known.
 
-        ``pieces`` says that these are runs of known labels.
+        ``pieces`` says that these are runs of known labels, ``grow`` whether pairs that occur in them get weights.
         """
-        layout = self.weight_layout.with_observed(data, full=self.support == "all")
+        layout = self.weight_layout
+        layout = layout.with_observed(data, full=self.support == "all") if grow else layout
         encoder = replace(self, weight_layout=layout, pieces=pieces)
         batch = encoder.batch_of(data.rows)
         return encoder, batch, batch.structure.encode(Ragged(data.codes.astype(np.int64), data.rows.offsets))
@@ -327,6 +328,11 @@ class TaggingEncoder(Encoder):
         if not isinstance(extractor, TemplateExtractor) or self.template is not None:
             return defaults(None)
         return defaults(self.preset)
+
+    @property
+    def has_default_C(self) -> bool:
+        """Whether attributes are those of a preset, whose C is known to suit them."""
+        return isinstance(self.extractor, TemplateExtractor) and self.template is None
 
     @property
     def default_C(self) -> float:

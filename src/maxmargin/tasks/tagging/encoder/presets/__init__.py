@@ -20,7 +20,7 @@ class Defaults(NamedTuple):
         min_count: attributes of fewer tokens are dropped.
     """
 
-    C: float = 0.1
+    C: float = 0.3
     min_count: int = 1
 
 
