@@ -19,6 +19,7 @@ from maxmargin import _checks, _threads
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, indexed
 from maxmargin.tasks.alignment.encoder.features import require_columns
+from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
 from maxmargin.tasks.alignment.start import StartWeights, traveling_model
@@ -49,12 +50,13 @@ def bootstrap_aligner(
     settings = settings or AlignerSettings()
     settings.check()
     _checks.integer("n_pairs", n_pairs, least=1)
-    pairs = as_pairs(bitext)
-    extra = extra_names(pairs)
+    pairs = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext)
+    extra = () if isinstance(pairs, CompactPairs) else extra_names(pairs)
     require_columns(settings.groups, extra, settings.frequent_pairs)
     start = settings.start_weights() or StartWeights.packaged()
     held_out = int(np.ceil(HELD_OUT * n_pairs))
-    chosen = sample(sizes_of(pairs), n_pairs + held_out, settings.random_state)
+    sizes = pairs.sizes if isinstance(pairs, CompactPairs) else sizes_of(pairs)
+    chosen = sample(sizes, n_pairs + held_out, settings.random_state)
     if not len(chosen):
         raise ValueError(
             f"the bitext has no pair with 1 to {LONGEST_ALIGNED} words on both sides; give sentence pairs to learn from"

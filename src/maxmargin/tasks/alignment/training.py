@@ -30,6 +30,7 @@ from maxmargin.tasks.alignment.confidence import Calibration
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, BoolArray, PairBatch
 from maxmargin.tasks.alignment.encoder.evidence import indexed
 from maxmargin.tasks.alignment.encoder.features import GROUPS, require_columns
+from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.links import Reference
 from maxmargin.tasks.alignment.io.sentences import (
     SentencePair,
@@ -140,9 +141,11 @@ class AlignerSettings:
         models = self.models
         if models is None:
             stages.begin("translation models", 3 * 2 * _ITERATIONS)
+            if not isinstance(pairs, CompactPairs):
+                pairs = CompactPairs.of([[(pair.source, pair.target) for pair in pairs]])
             models = BitextModels.learn(
-                [pair.source for pair in pairs],
-                [pair.target for pair in pairs],
+                pairs.source,
+                pairs.target,
                 model1_iterations=_ITERATIONS,
                 hmm_iterations=_ITERATIONS,
                 on_iteration=lambda model, iteration: stages.advance(),
@@ -260,7 +263,7 @@ def train_aligner(
         raise ValueError(f"dev must be a pair (X, y), got {len(dev_given)} values")
     dev_pairs = as_pairs(dev_given[0], "dev pair")
     dev_references = as_references(dev_given[1], len(dev_pairs), "dev pair")
-    further = as_pairs(bitext, "bitext pair")
+    further = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext, "bitext pair")
     if settings.models is not None and further:
         raise ValueError("bitext is not used, as models has translation models already; give one of them")
     require_inside(pairs, references)
@@ -271,7 +274,9 @@ def train_aligner(
     warn_of_long(dev_pairs, "is not learned from", "dev pair")
     gold = learnable([*pairs, *dev_pairs], [*references, *dev_references])
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
-        encoder = settings.encoder([*further, *pairs, *dev_pairs], settings.groups, extra, stages)
+        learned = [*pairs, *dev_pairs]
+        everything = further.extended(learned) if isinstance(further, CompactPairs) else [*further, *learned]
+        encoder = settings.encoder(everything, settings.groups, extra, stages)
         every = alignable([*pairs, *dev_pairs])
         whole = indexed(every)
         # Models that were given may not have seen these pairs: then they adapt, as they will in prediction.

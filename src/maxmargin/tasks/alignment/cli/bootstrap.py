@@ -10,6 +10,7 @@ import typer
 
 from maxmargin._terminal import fail
 from maxmargin.tasks.alignment.cli.options import (
+    BLOCK,
     BitextTarget,
     Confidence,
     Fertility,
@@ -24,8 +25,9 @@ from maxmargin.tasks.alignment.cli.options import (
     save,
     started,
 )
+from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.link_formats import Format
-from maxmargin.tasks.alignment.io.sentences import as_pairs, read_pairs
+from maxmargin.tasks.alignment.io.sentences import as_pairs
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol
 
@@ -80,7 +82,7 @@ def bootstrap(
         fail("--json reports on a model, but without --out links are written; give --out, or --format json for links")
     with errors_as_lines():
         once([bitext_source, bitext_target, source, target])
-        learned = read_pairs(bitext_source, bitext_target)
+        learned = read_compact(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
     with errors_as_lines():
         given: dict[str, Any] = {"C": C, "false_negative": false_negative}
@@ -95,7 +97,7 @@ def bootstrap(
             **{name: value for name, value in given.items() if value is not None},
         )
         to_align = learned if asked is None else as_pairs(asked)
-        bitext = learned if asked is None else [*learned, *to_align]
+        bitext = learned if asked is None else learned.extended(to_align)
         model = bootstrap_aligner(bitext, settings, n_pairs=pairs)
         if out is not None:
             save(model, out, began, annotated=0, as_json=as_json)
@@ -104,4 +106,8 @@ def bootstrap(
             raise KeyboardInterrupt
     with errors_as_lines(PART_WRITTEN):
         written = form or Format.pharaoh
-        align(model, to_align, written, method=method, confidence=confidence, threshold=threshold, adapt=False)
+        for first in range(0, len(to_align), BLOCK):
+            align(
+                model, to_align[first : first + BLOCK], written, method=method, confidence=confidence,
+                threshold=threshold, adapt=False, first=first + 1,
+            )  # fmt: skip

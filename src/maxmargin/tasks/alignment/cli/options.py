@@ -22,6 +22,9 @@ from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.common.commands import saving
 from maxmargin.tasks.common.text import FileError
 
+BLOCK = 10_000
+"""Sentence pairs that are aligned at a time, unless that is given."""
+
 RECOGNIZED = "recognized, except talp"
 """The default of the format of a file, in the help."""
 
@@ -78,10 +81,10 @@ Symmetrized = Annotated[
 ]
 
 
-def optional_bitext(source: str | None, target: str | None, option: str = "--") -> Bitext | None:
-    """The sentences if they are given; the names of their options start with ``option``."""
+def optional_bitext(source: str | None, target: str | None) -> Bitext | None:
+    """The sentences if they are given."""
     if source is None and target is not None:
-        raise FileError(f"{option}target needs {option}source; give both, or neither")
+        raise FileError("--target needs --source; give both, or neither")
     return None if source is None else read_bitext(source, target)
 
 

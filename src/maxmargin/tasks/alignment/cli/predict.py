@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from maxmargin.tasks.alignment.cli.options import (
+    BLOCK,
     Confidence,
     Extra,
     Source,
@@ -29,9 +30,6 @@ from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 from maxmargin.tasks.common.options import Jobs
 from maxmargin.tasks.common.text import STANDARD_INPUT
-
-BLOCK = 10_000
-"""Sentence pairs that are aligned at a time, unless that is given."""
 
 
 def predict(

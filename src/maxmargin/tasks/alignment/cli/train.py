@@ -16,11 +16,11 @@ from maxmargin.tasks.alignment.cli.options import (
     StartFrom,
     Target,
     extra_files,
-    optional_bitext,
     reused,
     save,
     started,
 )
+from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.sentences import read_annotated
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
@@ -84,7 +84,9 @@ def train(
         bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
         once([*bitexts, gold, dev_gold, *extras.values(), *dev_extras.values()])
         pairs, references = read_annotated(source, target, gold, extra=extras, format=gold_form, first=first)
-        bitext = optional_bitext(bitext_source, bitext_target, "--bitext-")
+        if bitext_source is None and bitext_target is not None:
+            raise ValueError("--bitext-target needs --bitext-source; give both, or neither")
+        bitext = None if bitext_source is None else read_compact(bitext_source, bitext_target)
         if dev_source is None and dev_target is not None:
             raise ValueError("--dev-target needs --dev-source; give both, or neither")
         if (dev_source is None) != (dev_gold is None):

@@ -162,11 +162,15 @@ class PreparedBitext:
 
 
 def _numbered(words: DistinctWords, tokens: Int32Array, letters: int) -> tuple[Int32Array, list[str]]:
-    """Numbers of the forms of tokens, by falling frequency, then in the order of the forms, and these forms."""
+    """Numbers of the forms of tokens, by falling frequency, then by first occurrence, and these forms."""
     of_word, forms = words.forms(letters)
     of_token = of_word[tokens]
     count = np.bincount(of_token, minlength=len(forms))
-    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    seen = np.zeros(len(forms), dtype=np.int64)
+    for end in range(len(tokens), 0, -_TOKENS):  # of repeated indices the last one is kept
+        first = max(end - _TOKENS, 0)
+        seen[of_token[first:end][::-1]] = np.arange(first, end)[::-1]
+    order = np.lexsort((seen, -count))[: np.count_nonzero(count)]
     number = np.zeros(len(forms), dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     return number[of_token], [forms[form] for form in order.tolist()]
@@ -178,8 +182,8 @@ def _noticed(word: str, *, whole: bool) -> bool:
     return whole and len(word) >= 4 and any(map(str.isalpha, word))
 
 
-_SENTENCES = 1 << 16
-"""Sentences whose words are counted at a time."""
+_SENTENCES, _TOKENS = 1 << 16, 1 << 20
+"""Sentences, or tokens, that are counted at a time."""
 
 
 def _pairs_with(start: IntArray, words: Int32Array, n_words: int) -> IntArray:

@@ -18,6 +18,7 @@ from maxmargin._messages import shown
 from maxmargin._vectors import rises
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.alignment.io.compact import CompactSentences
 
 Sentences = Sequence[Sequence[str]]
 Int32Array = npt.NDArray[np.int32]
@@ -156,6 +157,9 @@ class IndexedBitext:
         """Number the words of sentence pairs, given as lists of words."""
         if len(source) != len(target):
             raise ValueError(f"{len(source)} source sentences but {len(target)} target sentences; give one for each")
+        compact = isinstance(source, CompactSentences) and isinstance(target, CompactSentences)
+        if compact and source.words is target.words:
+            return cls(DistinctWords(source.words), source.start, source.tokens, target.start, target.tokens)
         index: dict[str, int] = {}
         sides: list[Any] = []
         for sentences in (source, target):
