@@ -157,9 +157,9 @@ class IndexedBitext:
         """Number the words of sentence pairs, given as lists of words."""
         if len(source) != len(target):
             raise ValueError(f"{len(source)} source sentences but {len(target)} target sentences; give one for each")
-        compact = isinstance(source, CompactSentences) and isinstance(target, CompactSentences)
-        if compact and source.words is target.words:
-            return cls(DistinctWords(source.words), source.start, source.tokens, target.start, target.tokens)
+        match source, target:
+            case CompactSentences(), CompactSentences() if source.words is target.words:
+                return cls(DistinctWords(source.words), source.start, source.tokens, target.start, target.tokens)
         index: dict[str, int] = {}
         sides: list[Any] = []
         for sentences in (source, target):
