@@ -109,9 +109,10 @@ def test_columns_are_named(saved):
         plain.column("lemma")
 
 
-def test_marks_of_documents_and_number_signs_are_tokens(saved):
+def test_marks_of_documents_are_no_tokens_and_number_signs_may_be(saved):
     text = read_tagged(saved("-DOCSTART- -X- O\n\n# SYM O\nx NN O\n"))
-    assert text.table.by_sentence(0) == [["-DOCSTART-"], ["#", "x"]]
+    assert text.table.by_sentence(0) == [["#", "x"]]
+    assert text.table.lines.tolist() == [3, 4]
 
 
 def test_a_tab_in_the_first_token_decides(saved):

@@ -36,6 +36,13 @@ _SAMPLE = 200
 _LONG = 10_000
 """Number of bytes of a line by which a format is recognized."""
 
+_DOCUMENT = b"-DOCSTART-"
+"""The first cell of the line that begins a document, in the files of CoNLL-2003."""
+
+_LINE_FEED = ord("\n")
+_ASIDE = re.compile(rb"^(?:#|-DOCSTART-(?=\s|\Z))[^\n]*", re.MULTILINE)
+_NAME_AND_VALUE = re.compile(rb"# \w+ = ")
+_BESIDE = re.compile(rb"#|-DOCSTART-(?=\s|\Z)")
 _ID = re.compile(rb"[0-9]+([-.][0-9]+)?")
 _ATTRIBUTE = re.compile(rb"[^\t]*[^\\\t][=\[][^\t]*|[^\t]+:[-+.0-9eE]+")
 _TAGGED = re.compile(rb".+/[^/]+", re.DOTALL)
@@ -93,8 +100,18 @@ def has_first_lines(data: bytes) -> bool:
 
 
 def has_first_line(data: bytes) -> bool:
-    """Return whether data have a line that is not blank."""
-    return next(lines_with_text(data), None) is not None
+    """Return whether data have a line of tokens."""
+    return next(_token_lines(data), None) is not None
+
+
+def _token_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with text that cannot be comments or begin documents."""
+    return ((number, line) for number, line in lines_with_text(data) if not _BESIDE.match(line))
+
+
+def _first_line(data: bytes) -> tuple[int, bytes]:
+    """Return number and text of the first line of tokens, or of the first line if all could be comments."""
+    return next(_token_lines(data), None) or next(lines_with_text(data), (1, b""))
 
 
 def recognize(path: AnyPath, data: bytes, *, named: bool = False) -> str:
@@ -163,19 +180,18 @@ class FirstLine:
         layout: how lines are split.
         width: cells of a token.
         number: number of the line, from 1.
-        comment: whether it looks like a comment.
     """
 
     layout: Layout
     width: int
     number: int
-    comment: bool
 
     @classmethod
     def of(cls, data: bytes, layout: Layout, before: int = 0) -> FirstLine:
         """Return the first line with text after ``before`` others; there must be one."""
-        number, line = next(lines_with_text(data))
-        return cls(layout, width_of(data, layout), before + number, line.startswith(b"# "))
+        of_columns = layout in (Layout.TABS, Layout.BLANKS)
+        number, _ = _first_line(data) if of_columns else next(lines_with_text(data))
+        return cls(layout, width_of(data, layout), before + number)
 
 
 def scan(path: AnyPath, data: bytes, like: FirstLine, before: int = 0) -> Cells:
@@ -187,20 +203,45 @@ def scan(path: AnyPath, data: bytes, like: FirstLine, before: int = 0) -> Cells:
         like: what tokens must agree with.
         before: number of lines before these.
     """
-    text, layout = np.frombuffer(data, dtype=np.uint8), int(like.layout)
+    scanned = _without_asides(data, like) if like.layout in (Layout.TABS, Layout.BLANKS) else data
+    text, layout = np.frombuffer(scanned, dtype=np.uint8), int(like.layout)
     tokens, sentences = _kernels.token_count(text, layout)
     begin, end = (np.empty((tokens, like.width), dtype=np.int64) for _ in range(2))
     lines, starts = np.empty(tokens, dtype=np.int64), np.empty(sentences + 1, dtype=np.int64)
     fault, line, found, first, last = _kernels.token_scan(text, layout, begin, end, lines, starts)
     if fault != _Fault.NONE:
+        line = line if scanned is data else data.count(b"\n", 0, first) + 1
         raise problem(path, before + line, _message(fault, like, found, data[first:last]))
+    if scanned is not data:  # which has fewer lines
+        lines[:] = np.searchsorted(np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _LINE_FEED), begin[:, 0]) + 1
     lines += before
     return Cells(begin, end, starts, lines)
 
 
+def _without_asides(data: bytes, like: FirstLine) -> bytes:
+    """Return data with blanks for comments and for lines that begin documents; these end a sentence, those do not.
+
+    A line that begins with ``#`` is a comment if it has other cells than a token, or looks like ``# name = value``.
+    """
+    if not data.startswith(b"#") and b"\n#" not in data and _DOCUMENT not in data:
+        return data
+    found: bytearray | None = None
+    for aside in _ASIDE.finditer(data):
+        begin, end, line = aside.start(), aside.end(), aside[0].rstrip()
+        if line.startswith(b"#"):
+            cells = line.count(b"\t") + 1 if like.layout is Layout.TABS else len(line.split())
+            token = cells == like.width or (like.layout is Layout.TABS and cells > 1)
+            if token and not _NAME_AND_VALUE.match(line):
+                continue
+            begin -= begin > 0  # its line joins the one before
+        found = bytearray(data) if found is None else found
+        found[begin:end] = b" " * (end - begin)
+    return data if found is None else bytes(found)
+
+
 def layout_of_columns(data: bytes) -> Layout:
     """Return the layout of columns: separated by TABs if the first line has one, otherwise by blanks."""
-    _, line = next(lines_with_text(data), (1, b""))
+    _, line = _first_line(data)
     return Layout.TABS if b"\t" in line else Layout.BLANKS
 
 
@@ -228,7 +269,7 @@ def width_of(data: bytes, layout: Layout) -> int:
     if layout is Layout.CONLLU:
         return len(CONLLU)
     if layout in (Layout.TABS, Layout.BLANKS):
-        _, line = next(lines_with_text(data))
+        _, line = _first_line(data)
         return len(line.split(b"\t") if layout is Layout.TABS else line.split())
     return 1 if layout is Layout.WORDS else 2
 
@@ -250,8 +291,6 @@ def _message(fault: int, like: FirstLine, found: int, piece: bytes) -> str:
     message = f"{count_of(found, 'column')}, and line {like.number} has {like.width}; "
     if like.layout is Layout.TABS and found < like.width and len(piece.split()) == like.width:
         return message + f"separate them with TAB as line {like.number} does"
-    if like.comment:
-        return message + "only CoNLL-U has comments, so remove them"
     if like.layout is Layout.BLANKS:
         return message + "give each token a line and the same columns, or the format slash for one sentence per line"
     return message + "give all tokens the same columns, or the format crfsuite for attributes"
