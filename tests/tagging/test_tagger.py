@@ -19,6 +19,8 @@ from maxmargin.structures import TransitionConstraints
 from maxmargin.tasks.tagging import AttributeText, SequenceTagger, Template, TokenTable, preset_text
 from maxmargin.tasks.tagging.encoder.presets import PRESETS
 
+pytestmark = pytest.mark.filterwarnings("ignore:probabilities are not calibrated")
+
 
 def bits(tagger):
     return tagger.model_.weights.tobytes()

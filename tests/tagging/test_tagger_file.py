@@ -14,6 +14,8 @@ import maxmargin as mm
 from maxmargin import model_file
 from maxmargin.tasks.tagging import SequenceTagger
 
+pytestmark = pytest.mark.filterwarnings("ignore:probabilities are not calibrated")
+
 quick = settings(
     deadline=None, derandomize=True, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

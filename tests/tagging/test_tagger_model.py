@@ -12,6 +12,8 @@ from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.dev import COLDEST, HOTTEST
 from maxmargin.tasks.tagging.encoder import layout
 
+pytestmark = pytest.mark.filterwarnings("ignore:probabilities are not calibrated")
+
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def trained(request):

@@ -6,6 +6,7 @@ It imports neither training nor scikit-learn, so that commands that only predict
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._callers import callers_level
 from maxmargin._messages import quoted, shown
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model, Training
@@ -168,8 +170,16 @@ class TaggerModel(Model):
     def predict_proba(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[FloatArray]:
         """Return the probability of each label at each token, a ``(length, n_labels)`` array per sentence.
 
-        These are the marginals of ``p(y) ~ exp(score(y) / temperature)`` over the allowed label sequences.
+        These are the marginals of ``p(y) ~ exp(score(y) / temperature)`` over the allowed label sequences. Warns if
+        no temperature was fitted (:attr:`calibrated_on`).
         """
+        if self.temperature is None:
+            warnings.warn(
+                "probabilities are not calibrated: the tagger was trained without dev data, and without folds or with "
+                "too few sentences for them",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
         rows = self.rows(X)
         flat = self.marginals(rows, self.known_codes(known, rows.lengths))
         return np.split(flat, rows.offsets[1:-1]) if len(rows.lengths) else []
