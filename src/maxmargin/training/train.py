@@ -134,7 +134,7 @@ def train_examples(
             best = replace(best, metadata={**best.metadata, "status": str(Status.INTERRUPTED)})
         elif at_edge := selection.edge(tried):
             warnings.warn(at_edge, UserWarning, stacklevel=callers_level())
-        if _nothing_learned(best.weights):
+        if _nothing_learned(best.weights) and not _record(best).interrupted:
             warnings.warn(_record(best).solution.message, UserWarning, stacklevel=callers_level())
         if not _record(best).interrupted and _record(best).solution.status is not Status.BUDGET:
             for checkpoint in _record(best).checkpoints:

@@ -177,6 +177,21 @@ def test_gold_that_counts_from_zero(at):
     assert run("convert", "zero.wa", "--first", "0", "--to", "talp") == "1-1 2-2 3-3\n1-2\n"
 
 
+def test_bad_links_are_skipped(at):
+    """One link outside its sentences refused the whole file; its pair is left out of all files."""
+    (at / "bad").write_text("0-0 1-1 2-2\n0-1 0-9\n\n", encoding="utf-8")
+    text = ("--source", "source", "--target", "target")
+    assert "bad, line 2: link 0-9 lies outside" in failed("evaluate", "--gold", "bad", "--predicted", "good", *text)
+    for gold, predicted in (("bad", "good"), ("good", "bad")):
+        arguments = ["align", "evaluate", "--gold", gold, "--predicted", predicted, *text, "--skip-bad", "--json"]
+        answer = commands.runner.invoke(app, arguments)
+        assert answer.exit_code == 0
+        (found,) = json.loads(answer.stdout)["systems"]
+        assert (found["sentences"], found["aer"]) == (2, 0)
+        assert answer.stderr == "warning: bad: 1 link outside the sentences; 1 pair left out; the first is pair 2\n"
+    assert "--skip-bad needs the sentences" in failed("evaluate", "--gold", "bad", "--predicted", "good", "--skip-bad")
+
+
 def test_convert(at):
     """From each format to each other and back, with marks and with confidences."""
     (at / "marked").write_text("0-0 1p1 2-2\n0p1\n\n", encoding="utf-8")

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from commands import runner
 
 import maxmargin as mm
 from maxmargin.cli import app
-from maxmargin.tasks.alignment import evaluate, read_bitext, read_links, read_references, write_links
+from maxmargin.tasks.alignment import WordAligner, evaluate, read_bitext, read_links, read_references, write_links
 from maxmargin.tasks.alignment.cli import options
 
 LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pair); split it\n"
@@ -76,7 +77,7 @@ def test_train_and_predict(tmp_path):
     metadata = json.loads(run("train", *TRAIN, *BITEXT, *FAST, "--out", str(out), "--json"))
     assert metadata["model"] == str(out)
     assert metadata["annotated_pairs"] == 20
-    assert metadata["bitext_pairs"] == 280
+    assert metadata["bitext_pairs"] == 260  # with the annotated ones, counted once
     assert metadata["status"] == "converged"
     assert metadata["relative_gap"] <= 0.05
     assert 0 <= metadata["held_out_aer"] < 0.2
@@ -244,28 +245,122 @@ def test_inspection(folder):
     assert "train.en is not a maxmargin model file" in failed("inspect", "train.en")
 
 
+BARE = "never was written with translation models, but without weights: --reuse never uses them again"
+BEST = "never was written with the best weights so far"
+
+
 @pytest.mark.parametrize(
-    ("at", "arguments"),
-    [(1, ("train", *TRAIN, *FAST, *OUT)), (16, ("train", *TRAIN, *FAST, *OUT)), (2, (*FEW, *OUT)), (2, FEW)],
+    ("at", "after", "arguments", "left"),
+    [
+        (1, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BARE),  # in the first run, which chooses settings
+        (1, 0, ("train", *TRAIN, *FAST, *OUT), BEST),  # from weights of the package
+        (3, 1, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BEST),  # in a later one
+        (16, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BARE),  # in the last three, for the model itself
+        (17, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BEST),
+        (1, 0, (*FEW, *OUT), BEST),
+        (1, 0, FEW, "nothing was written"),
+    ],
 )
-def test_nothing_is_written_if_training_is_interrupted(at, arguments, folder, monkeypatch):
-    """Ctrl-C in the first run, which chooses settings, or in the last three, whose weights are those of the model."""
+def test_what_an_interruption_leaves(at, after, arguments, left, folder, monkeypatch):
+    """The best weights so far, or the translation models, which took the time; they can be used again."""
     training = import_module("maxmargin.training.train")
     solve, runs = training.solve, []
 
     def interrupt(record):
-        if len(runs) == at:
+        if len(runs) == at and record.iteration >= after:
             raise KeyboardInterrupt
 
     def watched(*given, callbacks, **settings):
         runs.append(given)
         return solve(*given, callbacks=[*callbacks, interrupt], **settings)
 
-    monkeypatch.setattr(training, "solve", watched)
-    answer = runner.invoke(app, ["align", *arguments])
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "solve", watched)
+        answer = runner.invoke(app, ["align", *arguments])
     assert (answer.exit_code, answer.stdout, len(runs)) == (130, "", at)
-    assert answer.stderr == "interrupted; nothing was written\n"
-    assert not (folder / "never").exists()
+    assert answer.stderr == f"interrupted; {left}\n"
+    if left == "nothing was written":
+        return
+    model = mm.load("never")
+    assert model.metadata["status"] == "interrupted"
+    assert model.trained == (left == BEST)
+    if left == BARE:
+        assert "no weights, as its training was interrupted" in failed("predict", "never", "--source", "test.both")
+        assert run("predict", "never", "--source", "test.both", "--method", "intersection").count("\n") == 20
+        run("train", *TRAIN, "--reuse", "never", *FAST, "--out", "again")
+    else:
+        assert run("predict", "never", "--source", "test.both").count("\n") == 20
+    Path("never").unlink()
+
+
+def test_models_of_an_interrupted_aligner(corpus, few, monkeypatch):
+    """In Python they are in models_."""
+    monkeypatch.setattr(import_module("maxmargin.tasks.alignment.training"), "choose_and_train", interrupted)
+    aligner = WordAligner()
+    with pytest.raises(KeyboardInterrupt):
+        aligner.fit(few[0][:5], few[1][:5])
+    assert aligner.models_.n_pairs == 5
+
+
+def interrupted(*given):
+    raise KeyboardInterrupt
+
+
+def test_a_warning_says_of_which_run(folder, monkeypatch):
+    """That one of the runs that chose settings did not converge is no news of the last one."""
+    training = import_module("maxmargin.training.train")
+    solve, runs = training.solve, []
+
+    def unsettled(*given, stop, **settings):
+        runs.append(given)
+        return solve(*given, stop=replace(stop, max_iter=1) if len(runs) in (2, 17) else stop, **settings)
+
+    monkeypatch.setattr(training, "solve", unsettled)
+    answer = runner.invoke(app, ["align", "train", *TRAIN, *FAST, "--out", "unsettled"])
+    assert answer.exit_code == 0
+    first, second = answer.stderr.splitlines()
+    assert first.startswith("warning: while choosing settings, at C=0.1 and false_negative=2: ")
+    assert second.startswith("warning: in a round before the last: ")
+    assert re.search(r"status +converged", answer.stdout)
+
+
+def test_baselines_do_not_train(folder, monkeypatch):
+    """bootstrap --method learns translation models alone."""
+    whole = run(*FEW, "--method", "intersection")
+    monkeypatch.setattr(import_module("maxmargin.training.train"), "solve", interrupted)
+    assert run(*FEW, "--method", "intersection") == whole
+    assert whole.count("\n") > 20
+
+
+def test_gold_in_the_bitext_counts_once(folder):
+    """The bitext has all pairs, the annotated ones among them."""
+    found = json.loads(run("train", *TRAIN, *BITEXT, *FAST, "--out", "once", "--json"))
+    assert found["bitext_pairs"] == 260
+
+
+@pytest.mark.parametrize(("sides", "said"), [(("fr", "en"), "if the sides are swapped"), (("en", "fr"), "")])
+def test_swapped_sides(sides, said, folder):
+    answer = runner.invoke(
+        app, ["align", "predict", "model", "--source", f"all.{sides[0]}", "--target", f"all.{sides[1]}"]
+    )
+    assert answer.exit_code == 0
+    assert said in answer.stderr
+    assert bool(said) == bool(answer.stderr)
+
+
+def test_lines_of_progress(folder, monkeypatch):
+    """Off a terminal, with --verbose: a line for every stage, and in between."""
+    monkeypatch.setattr("maxmargin.tasks.common.progress.EVERY", 0.01)
+    arguments = ["align", "train", *TRAIN, *FAST, "--out", "watched"]
+    quiet = runner.invoke(app, arguments)
+    answer = runner.invoke(app, [*arguments, "--verbose"])
+    assert (quiet.exit_code, answer.exit_code) == (0, 0)
+    assert quiet.stderr == ""
+    lines = answer.stderr.splitlines()
+    assert all(re.fullmatch(r"\d+:\d\d [a-z ]+(, \d+ % done \(\d+ of \d+\))?", line) for line in lines)
+    for stage in ("translation models", "choosing settings", "training"):
+        assert any(f" {stage}, 0 % done (0 of " in line for line in lines)
+    assert len(lines) > 4
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from maxmargin.tasks.alignment.io.sentences import (
     extra_column,
     extra_names,
     learnable,
+    read_annotated,
     require_extra,
     warn_of_long,
 )
@@ -138,3 +139,18 @@ def test_the_warning_of_long_pairs_counts_them():
     with pytest.warns(UserWarning, match=r"sentence pair 2 has .* is not learned from \(1 such pair\); split it"):
         warn_of_long(pairs[:2], "is not learned from")
     warn_of_long(pairs[:1])
+
+
+def test_annotated_pairs_with_bad_links(tmp_path):
+    """Left out with a warning; the extra links of the others stay theirs. Sentences beyond the last one, too."""
+    both, gold, extra = (tmp_path / name for name in ("both", "gold", "extra"))
+    both.write_text("a b ||| c d\ne ||| f\ng ||| h\n", encoding="utf-8")
+    extra.write_text("1-1\n0-0\n\n", encoding="utf-8")
+    gold.write_text("1 1 1 S\n1 3 1 S\n2 1 1 P\n3 1 1 S\n9 1 1 S\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="sentence 9 of 3"):
+        read_annotated(both, None, gold)
+    with pytest.warns(UserWarning, match="2 links outside the sentences; 1 pair left out; the first is pair 1"):
+        pairs, references = read_annotated(both, None, gold, extra={"x": extra}, skip_bad=True)
+    assert [pair.source for pair in pairs] == [["e"], ["g"]]
+    assert [len(one.sure) for one in references] == [0, 1]
+    assert [len(pair.extra["x"].links) for pair in pairs] == [1, 0]

@@ -23,7 +23,7 @@ from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
 from maxmargin.tasks.alignment.start import StartWeights, traveling_model
-from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train
+from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train, untrained
 from maxmargin.tasks.common.progress import Stages
 
 STRENGTH = 1.0
@@ -76,7 +76,12 @@ def bootstrap_aligner(
         used = {name: values[0] if len(values) == 1 else usual[name] for name, values in settings.grid.items()}
         settings.warn_unchosen(used)
         fixed = replace(settings, C=used["C"], false_negative=used["false_negative"], rounds=0)
-        model = choose_and_train(gold, held if len(held) else None, fixed, stages)
+        try:
+            model = choose_and_train(gold, held if len(held) else None, fixed, stages)
+        except KeyboardInterrupt:
+            return untrained(encoder, settings, "interrupted")
+        if model.training is None or model.training.interrupted:
+            return model
     # Scores of held-out pairs are relative to the labels, not to annotators.
     assert isinstance(model.training, AlignerTraining)
     training = replace(model.training, choices=(), held_out=None)
@@ -89,6 +94,15 @@ def traveling_margins(evidence: Evidence, start: StartWeights, fertility: int) -
     batch = link_model.batch(evidence)
     scores = link_model.scores(replace(evidence, extra=None), batch, start.carried(link_model))
     return batch.structure.margins(scores)[batch.cells]
+
+
+def translation_aligner(bitext: Iterable[Any], settings: AlignerSettings | None = None) -> AlignerModel:
+    """An aligner without weights, for its translation models alone: ``align_hmm`` needs no more."""
+    settings = settings or AlignerSettings()
+    settings.check()
+    pairs = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext)
+    with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
+        return untrained(settings.encoder(pairs, ("bias",), (), stages), settings, "untrained")
 
 
 def sample(sizes: IntArray, n_pairs: int, seed: int) -> IntArray:

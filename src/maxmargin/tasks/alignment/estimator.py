@@ -94,7 +94,9 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
 
     def _set(self, model: AlignerModel) -> Self:
         training = model.training
-        assert training is not None
+        if training is None:  # interrupted before the first weights
+            self.models_ = model.encoder.models
+            raise KeyboardInterrupt
         self.model_, self.models_, self.coef_ = model, model.encoder.models, model.weights
         self.feature_names_ = model.feature_names
         self.solution_, self.choices_, self.held_out_ = training.solution, training.choices, training.held_out

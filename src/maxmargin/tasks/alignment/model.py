@@ -5,6 +5,7 @@ It imports neither training nor scikit-learn, so that commands that only predict
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._callers import callers_level
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model, Training
 from maxmargin.structures._arrays import pieces
@@ -27,6 +29,7 @@ from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.io.sentences import as_pairs, as_references, sizes_of
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
+from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning, doubt
 from maxmargin.tasks.alignment.translation.lexicon import Lexicon, LexiconEntry
 from maxmargin.tasks.common.progress import Stages
 
@@ -70,6 +73,11 @@ class AlignerModel(Model):
     def curve(self) -> Calibration:
         """The curve from margins to confidences."""
         return Calibration(**self.calibration)
+
+    @property
+    def trained(self) -> bool:
+        """Whether it has weights; a model whose training was interrupted early has translation models alone."""
+        return self.metadata.get("status") not in ("interrupted", "untrained") or bool(self.weights.any())
 
     @property
     def feature_names(self) -> list[str]:
@@ -216,6 +224,11 @@ class AlignerModel(Model):
 
     def _scored(self, evidence: Evidence) -> tuple[FertilityBatch, FloatArray]:
         """The matchings of pairs and the scores of their parts."""
+        if not self.trained:
+            raise ValueError(
+                "the model has translation models, but no weights, as its training was interrupted; train again with "
+                "--reuse and this model, or ask for --method intersection (in Python align_hmm)"
+            )
         link_model = self.encoder.link_model
         batch = link_model.batch(evidence)
         return batch, link_model.scores(evidence, batch, self.weights)
@@ -225,6 +238,8 @@ class AlignerModel(Model):
         _checks.flag("adapt", adapt)
         pairs = self.encoder.parse(X)
         bitext = indexed(pairs)
+        if doubts := doubt(self.encoder.models.words.cooccurrences, bitext):
+            warnings.warn(doubts, UnknownWordsWarning, stacklevel=callers_level())
         unseen = self.encoder.unseen(pairs) if adapt else np.zeros(len(pairs), dtype=bool)
         cells = sizes_of(pairs).prod(axis=1)
         found: dict[int, Found] = {}

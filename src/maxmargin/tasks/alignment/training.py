@@ -10,7 +10,8 @@ and ends with a certificate.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -22,6 +23,8 @@ from maxmargin._messages import shown
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
+from maxmargin.optimization.loop import ConvergenceWarning
+from maxmargin.optimization.stopping import Status
 from maxmargin.problem import Problem
 from maxmargin.solvers import SimplicialDecomposition
 from maxmargin.structures.base import FloatArray, IntArray
@@ -46,6 +49,7 @@ from maxmargin.tasks.alignment.metrics.scores import Scores
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
 from maxmargin.tasks.alignment.start import StartWeights
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.alignment.translation.words import fingerprints
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.training import Examples, Hooks, Settings, train_examples
 from maxmargin.training.selection import Candidate, coordinate_search, edge, folds
@@ -274,9 +278,7 @@ def train_aligner(
     warn_of_long(dev_pairs, "is not learned from", "dev pair")
     gold = learnable([*pairs, *dev_pairs], [*references, *dev_references])
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
-        learned = [*pairs, *dev_pairs]
-        everything = further.extended(learned) if isinstance(further, CompactPairs) else [*further, *learned]
-        encoder = settings.encoder(everything, settings.groups, extra, stages)
+        encoder = settings.encoder(counted_once(further, [*pairs, *dev_pairs]), settings.groups, extra, stages)
         every = alignable([*pairs, *dev_pairs])
         whole = indexed(every)
         # Models that were given may not have seen these pairs: then they adapt, as they will in prediction.
@@ -288,7 +290,30 @@ def train_aligner(
         start = settings.start_weights()
         if start is not None:
             found[0] = replace(found[0], anchor=start.carried(encoder.link_model))
-        return choose_and_train(found[0], found[1] if dev_pairs else None, settings, stages)
+        try:
+            return choose_and_train(found[0], found[1] if dev_pairs else None, settings, stages)
+        except KeyboardInterrupt:  # before the first weights: the translation models can be used again
+            return untrained(encoder, settings, "interrupted")
+
+
+def counted_once(bitext: Sequence[SentencePair], more: Sequence[SentencePair]) -> CompactPairs | list[SentencePair]:
+    """The pairs of a bitext and of those to add to it that it does not have."""
+    if isinstance(bitext, CompactPairs):
+        first = fingerprints(bitext.source, bitext.target)
+    else:
+        first = fingerprints([pair.source for pair in bitext], [pair.target for pair in bitext])
+    second = fingerprints([pair.source for pair in more], [pair.target for pair in more])
+    new = [pair for pair, known in zip(more, np.isin(second, first).tolist(), strict=True) if not known]
+    if isinstance(bitext, CompactPairs):
+        return bitext.extended(new) if new else bitext
+    return [*bitext, *new]
+
+
+def untrained(encoder: AlignmentEncoder, settings: AlignerSettings, status: str) -> AlignerModel:
+    """An aligner that has translation models, but no weights: all are zero."""
+    return AlignerModel(
+        np.zeros(encoder.n_weights), encoder, {"status": status}, settings.n_jobs, verbose=settings.verbose
+    )
 
 
 def choose_and_train(
@@ -305,9 +330,14 @@ def choose_and_train(
     several = any(len(values) > 1 for values in settings.grid.values())
     tol = max(settings.tol, _ROUGH) if several else settings.tol
 
+    done: list[tuple[Candidate, Model]] = []
+
     def solved(some: AnnotatedPairs, chosen: Candidate) -> FloatArray:
-        model = train_examples(some, settings.of_run(chosen, tol), hooks=Imputation(some, settings.rounds))
+        with said_of(f"while choosing settings, at C={chosen['C']:g} and false_negative={chosen['false_negative']:g}"):
+            model = train_examples(some, settings.of_run(chosen, tol), hooks=Imputation(some, settings.rounds))
         assert model.training is not None
+        if model.weights.any():
+            done.append((chosen, model))
         if model.training.interrupted:  # it cannot be compared with the others
             raise KeyboardInterrupt
         stages.advance()
@@ -331,12 +361,18 @@ def choose_and_train(
         settings.warn_unchosen(best)
     else:
         stages.begin("choosing settings", sum(map(len, settings.grid.values())) * max(len(parts), 1))
-        best, tried = coordinate_search(settings.grid, error)
+        try:
+            best, tried = coordinate_search(settings.grid, error)
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            return stopped(*done[-1], settings)
         edges = [said for name in best if (said := edge(_line(tried, best, name), name))]
         found = margins[tuple(best.values())]
         calibration, scores = asdict(Calibration.fit(found, judge.possible)), judge.evaluate(found > 0)
     stages.begin("training", 1)
-    model = train_examples(pairs, settings.of_run(best, settings.tol), hooks=Imputation(pairs, settings.rounds))
+    with said_of("in a round before the last", only_if=lambda: model.metadata.get("status") == Status.CONVERGED):
+        model = train_examples(pairs, settings.of_run(best, settings.tol), hooks=Imputation(pairs, settings.rounds))
     stages.advance()
     assert isinstance(model, AlignerModel)
     return replace(
@@ -357,3 +393,40 @@ def choose_and_train(
 def _line(tried: Sequence[tuple[Candidate, float]], best: Candidate, name: str) -> list[tuple[float, float]]:
     """The values of one setting that were tried with the best ones of the others, and their scores."""
     return [(one[name], -error) for one, error in tried if {**one, name: best[name]} == best]
+
+
+def stopped(chosen: Candidate, model: Model, settings: AlignerSettings) -> AlignerModel:
+    """The aligner of the last run before Ctrl-C ended the choice of settings; not calibrated."""
+    assert isinstance(model, AlignerModel)
+    assert model.training is not None
+    warnings.warn(
+        f"interrupted while choosing settings: the weights are those of the last run, with C={chosen['C']:g} and "
+        f"false_negative={chosen['false_negative']:g}, perhaps without one fold of the annotated pairs",
+        ConvergenceWarning,
+        stacklevel=callers_level(),
+    )
+    kept = {name: value for name, value in model.metadata.items() if name != "seconds"}
+    return replace(
+        model,
+        metadata={**kept, "status": str(Status.INTERRUPTED), "false_negative": chosen["false_negative"]},
+        training=AlignerTraining(**{**vars(model.training), "interrupted": True}),
+        verbose=settings.verbose,
+    )
+
+
+@contextmanager
+def said_of(which: str, only_if: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Let warnings that a run did not converge say which run, so that they are not taken for one of the last run.
+
+    Args:
+        which: the run.
+        only_if: whether they are of that run; asked afterwards.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    other = only_if()
+    for one in caught:
+        unsettled = one.category.__name__ == ConvergenceWarning.__name__
+        message = f"{which}: {one.message}" if unsettled and other else one.message
+        warnings.warn(message, one.category, stacklevel=callers_level())

@@ -16,6 +16,13 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of the strongest weights of each sign.")]
 Tol = Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap at which training stops.")]
 
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="Where there is no terminal for a progress bar, print a line a minute and on every stage."
+    ),
+]
+
 
 def numbers_option(name: str, help: str, default: str) -> Any:
     """Return the option of a number, or of several to choose from; :func:`numbers` reads its value."""

@@ -20,6 +20,7 @@ from maxmargin.tasks.alignment.cli.options import (
     Target,
     Threshold,
     align,
+    left_behind,
     optional_bitext,
     reused,
     save,
@@ -29,7 +30,8 @@ from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol
+from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol, Verbose
+from maxmargin.tasks.common.progress import print_lines
 
 
 def bootstrap(
@@ -63,13 +65,18 @@ def bootstrap(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Learn from a bitext alone. Writes a model with --out, without it links, as fast_align does."""
-    from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner  # the other verbs do not need training
-    from maxmargin.tasks.alignment.training import AlignerSettings
+    from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner, translation_aligner
+    from maxmargin.tasks.alignment.training import (
+        AlignerSettings,
+        counted_once,
+    )  # here, as other verbs need no training
 
     began = time.perf_counter()
+    print_lines(verbose)
     if out is not None:
         reserve(out)
         if source is not None:
@@ -84,7 +91,7 @@ def bootstrap(
         once([bitext_source, bitext_target, source, target])
         learned = read_compact(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
-    with errors_as_lines():
+    with errors_as_lines(left_behind):
         given: dict[str, Any] = {"C": C, "false_negative": false_negative}
         settings = AlignerSettings(
             fertility=fertility,
@@ -97,12 +104,15 @@ def bootstrap(
             **{name: value for name, value in given.items() if value is not None},
         )
         to_align = learned if asked is None else as_pairs(asked)
-        bitext = learned if asked is None else learned.extended(to_align)
-        model = bootstrap_aligner(bitext, settings, n_pairs=pairs)
+        bitext = learned if asked is None else counted_once(learned, to_align)
+        if method is not None:
+            model = translation_aligner(bitext, settings)
+        else:
+            model = bootstrap_aligner(bitext, settings, n_pairs=pairs)
         if out is not None:
             save(model, out, began, annotated=0, as_json=as_json)
             return
-        if model.training is not None and model.training.interrupted:
+        if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt
     with errors_as_lines(PART_WRITTEN):
         written = form or Format.pharaoh

@@ -14,6 +14,7 @@ from maxmargin.tasks.alignment.cli.options import (
     GoldFirst,
     GoldFormat,
     OptionalSource,
+    SkipBad,
     Target,
     optional_bitext,
 )
@@ -39,6 +40,7 @@ def evaluate(
     gold_form: GoldFormat = None,
     first: First = None,
     gold_first: GoldFirst = None,
+    skip_bad: SkipBad = False,
     level: Level = 0.95,
     seed: ResamplingSeed = 0,
 ) -> None:
@@ -48,7 +50,14 @@ def evaluate(
         once([gold, source, target, *paths])
         bitext = optional_bitext(source, target)
         scores = evaluate_files(
-            gold, paths, bitext=bitext, format=form, gold_format=gold_form, first=first, gold_first=gold_first
+            gold,
+            paths,
+            bitext=bitext,
+            format=form,
+            gold_format=gold_form,
+            first=first,
+            gold_first=gold_first,
+            skip_bad=skip_bad,
         )
     names = [name_of(path) for path in paths]
     found = tables.summary(names, scores, level=level, seed=seed)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +21,8 @@ from maxmargin.tasks.alignment.io.sentences import SentencePair, alignable, warn
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
-from maxmargin.tasks.common.commands import saving
+from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning
+from maxmargin.tasks.common.commands import saving, written_line
 from maxmargin.tasks.common.text import FileError
 
 BLOCK = 10_000
@@ -47,6 +50,9 @@ GoldFirst = Annotated[
     typer.Option(
         "--gold-first", min=0, max=1, help="Number of the first word in gold links.", show_default="of the format"
     ),
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave pairs with links outside their sentences out instead of refusing.")
 ]
 Extra = Annotated[
     list[str] | None,
@@ -113,8 +119,42 @@ def started(start: str | None) -> AlignerModel | str | None:
     return None if start == "none" else AlignerModel.load(Path(start))
 
 
+class UnknownWordsOnce:
+    """Surrounds the blocks of a text, and lets only one of them warn of unknown words."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Surround a block."""
+        caught: list[warnings.WarningMessage] = []
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                yield
+        finally:
+            for one in caught:
+                unknown = issubclass(one.category, UnknownWordsWarning)
+                if not (unknown and self._said):
+                    warnings.warn(one.message, one.category, stacklevel=2)
+                self._said |= unknown
+
+
+def left_behind(written: Sequence[Path], best: bool) -> str:
+    """What Ctrl-C leaves of a training: nothing, translation models, the best weights so far, or the whole model."""
+    if not written:
+        return "nothing was written"
+    bare = not AlignerModel.load(written[0]).trained
+    rest = f" with translation models, but without weights: --reuse {written[0]} uses them again" if bare else ""
+    return written_line(written[0], best) + rest
+
+
 def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
     """Write a model file and report on it."""
+    if not model.trained:  # interrupted before the first weights
+        model.save(out)
+        raise KeyboardInterrupt
     with saving(model):
         model.save(out)
     metadata = {

@@ -20,6 +20,7 @@ from maxmargin.tasks.alignment.cli.options import (
     Symmetrized,
     Target,
     Threshold,
+    UnknownWordsOnce,
     align,
     extra_files,
 )
@@ -28,7 +29,8 @@ from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import SentencePair, read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
-from maxmargin.tasks.common.options import Jobs
+from maxmargin.tasks.common.options import Jobs, Verbose
+from maxmargin.tasks.common.progress import print_lines
 from maxmargin.tasks.common.text import STANDARD_INPUT
 
 
@@ -54,11 +56,13 @@ def predict(
     ] = None,
     extra: Extra = None,
     jobs: Jobs = -1,
+    verbose: Verbose = False,
 ) -> None:
     """Align sentence pairs: one line of links per pair (NAACL: one line per link) on standard output.
 
     Pairs are read, aligned and written block by block, so memory does not grow with the text.
     """
+    print_lines(verbose)
     with errors_as_lines():
         extras = extra_files(extra)
         once([source, target, *extras.values()])
@@ -76,9 +80,9 @@ def predict(
                 for part in bitext_blocks(source, target, None if as_they_come else sizes)
             )
         some = next(blocks, [])
-    first = 1
+    first, once_only = 1, UnknownWordsOnce()
     while some:
-        with errors_as_lines(PART_WRITTEN):
+        with errors_as_lines(PART_WRITTEN), once_only.block():
             align(
                 aligner, some, form, method=method, confidence=confidence, threshold=threshold, adapt=adapt, first=first
             )

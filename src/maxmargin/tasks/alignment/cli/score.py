@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from maxmargin.tasks.alignment.cli.options import Extra, Source, Target, extra_files
-from maxmargin.tasks.alignment.io.sentences import read_pairs
+from maxmargin.tasks.alignment.cli.options import BLOCK, Extra, Source, Target, UnknownWordsOnce, extra_files
+from maxmargin.tasks.alignment.io.files import bitext_blocks
+from maxmargin.tasks.alignment.io.sentences import SentencePair, read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
-from maxmargin.tasks.common.options import Jobs
+from maxmargin.tasks.common.options import Jobs, Verbose
+from maxmargin.tasks.common.progress import print_lines
 
 
 def score(
@@ -25,13 +29,27 @@ def score(
     ] = False,
     extra: Extra = None,
     jobs: Jobs = -1,
+    verbose: Verbose = False,
 ) -> None:
-    """Score how well each pair translates, from 0 to 1, to filter a corpus: one line per pair on standard output."""
+    """Score how well each pair translates, from 0 to 1, to filter a corpus: one line per pair on standard output.
+
+    Pairs are read, scored and written block by block, so memory does not grow with the text.
+    """
+    print_lines(verbose)
     with errors_as_lines():
         extras = extra_files(extra)
         once([source, target, *extras.values()])
         aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
-        pairs = read_pairs(source, target, extra=extras)
-    with errors_as_lines(PART_WRITTEN):
-        sys.stdout.writelines(f"{value:.4f}\n" for value in aligner.score_pairs(pairs, adapt=adapt).tolist())
-        sys.stdout.flush()
+        blocks: Iterator[list[SentencePair]]
+        if extras:  # files of links are read whole
+            pairs = iter(read_pairs(source, target, extra=extras))
+            blocks = iter(lambda: list(islice(pairs, BLOCK)), [])
+        else:
+            sizes = repeat(BLOCK) if adapt else None  # without adaptation pairs are scored as they come
+            blocks = ([SentencePair(*pair) for pair in part] for part in bitext_blocks(source, target, sizes))
+        some, once_only = next(blocks, []), UnknownWordsOnce()
+    while some:
+        with errors_as_lines(PART_WRITTEN), once_only.block():
+            sys.stdout.writelines(f"{value:.4f}\n" for value in aligner.score_pairs(some, adapt=adapt).tolist())
+            sys.stdout.flush()
+            some = next(blocks, [])

@@ -13,9 +13,11 @@ from maxmargin.tasks.alignment.cli.options import (
     Fertility,
     GoldFormat,
     Reuse,
+    SkipBad,
     StartFrom,
     Target,
     extra_files,
+    left_behind,
     reused,
     save,
     started,
@@ -23,7 +25,8 @@ from maxmargin.tasks.alignment.cli.options import (
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.sentences import read_annotated
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, Verbose, numbers, numbers_option
+from maxmargin.tasks.common.progress import print_lines
 
 
 def train(
@@ -68,22 +71,27 @@ def train(
             show_default="of the format",
         ),
     ] = None,
+    skip_bad: SkipBad = False,
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Learn from annotated sentence pairs and a bitext without annotations, the larger the better."""
     from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner  # the other verbs do not need it
 
     began = time.perf_counter()
+    print_lines(verbose)
     reserve(out)
     with errors_as_lines():
         given = {"C": numbers("--C", C), "false_negative": numbers("--false-negative", false_negative)}
         extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")
         bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
         once([*bitexts, gold, dev_gold, *extras.values(), *dev_extras.values()])
-        pairs, references = read_annotated(source, target, gold, extra=extras, format=gold_form, first=first)
+        pairs, references = read_annotated(
+            source, target, gold, extra=extras, format=gold_form, first=first, skip_bad=skip_bad
+        )
         if bitext_source is None and bitext_target is not None:
             raise ValueError("--bitext-target needs --bitext-source; give both, or neither")
         bitext = None if bitext_source is None else read_compact(bitext_source, bitext_target)
@@ -100,8 +108,10 @@ def train(
             )
         dev = None
         if dev_source is not None and dev_gold is not None:
-            dev = read_annotated(dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form, first=first)
-    with errors_as_lines():
+            dev = read_annotated(
+                dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form, first=first, skip_bad=skip_bad
+            )
+    with errors_as_lines(left_behind):
         settings: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
         how = AlignerSettings(
             fertility=fertility,

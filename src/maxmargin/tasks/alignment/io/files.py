@@ -251,6 +251,17 @@ class LinkFile:
         """The links with source and target swapped."""
         return replace(self, table=replace(self.table, links=np.ascontiguousarray(self.table.links[:, ::-1])))
 
+    def inside(self, bitext: Bitext) -> tuple[LinkFile, IntArray]:
+        """The links that lie inside the sentences, and the rising numbers of the pairs that have others, from 0."""
+        table, lengths = self.table, _lengths(bitext)
+        known = table.sentence < len(bitext)
+        inside = known.copy()
+        inside[known] = (table.links[known] < lengths[table.sentence[known]]).all(axis=1)
+        if inside.all():
+            return self, np.zeros(0, dtype=np.int64)
+        kept = replace(table.select(np.flatnonzero(inside)), count=min(table.count, len(bitext)))
+        return replace(self, table=kept), np.unique(table.sentence[~inside & known])
+
     def references(self, *, bitext: Bitext | None = None, sentences: int | None = None) -> list[Reference]:
         """The sure and possible links of each pair; a link given as both is sure.
 

@@ -24,7 +24,7 @@ from maxmargin.tasks.alignment.io.links import (
     refuse_outside,
     sentence_of,
 )
-from maxmargin.tasks.common.text import AnyPath, count_of, words_of
+from maxmargin.tasks.common.text import AnyPath, count_of, name_of, words_of
 
 LONGEST_ALIGNED = 1000
 """Sentence pairs with more words on a side are not aligned, as the cost grows with the cube of the length."""
@@ -100,15 +100,26 @@ def read_annotated(
     extra: Mapping[str, AnyPath] | None = None,
     format: str | None = None,
     first: int | None = None,
+    skip_bad: bool = False,
 ) -> tuple[list[SentencePair], list[Reference]]:
     """Read annotated sentence pairs: those of :func:`read_pairs`, and their references in ``gold``.
 
     ``format`` is the format of ``gold``, None recognizes it; ``first`` the number of the first word there, 0 or 1, None
-    for that of the format.
+    for that of the format. With ``skip_bad``, pairs with a link outside their sentences are left out, with a warning.
     """
     bitext = read_bitext(source, target)
-    references = open_links(gold, format=format, first=first).references(bitext=bitext)
-    return _with_extra(bitext, extra), references
+    links = open_links(gold, format=format, first=first)
+    bad: list[int] = []
+    if skip_bad:
+        inside, numbers = links.inside(bitext)
+        if inside is not links:
+            bad = numbers.tolist()
+            warn_of_bad(name_of(gold), len(links.table.links) - len(inside.table.links), bad)
+        links = inside
+    pairs, references = _with_extra(bitext, extra), links.references(bitext=bitext)
+    skipped = set(bad)
+    kept = [at for at in range(len(pairs)) if at not in skipped] if skipped else range(len(pairs))
+    return [pairs[at] for at in kept], [references[at] for at in kept]
 
 
 def _with_extra(bitext: Bitext, extra: Mapping[str, AnyPath] | None) -> list[SentencePair]:
@@ -246,6 +257,16 @@ def learnable(pairs: Sequence[SentencePair], references: Sequence[Reference]) ->
     """The references of :func:`alignable` pairs: without links for pairs that are too long."""
     none = Reference.of([])
     return [none if too_long(pair) else one for pair, one in zip(pairs, references, strict=True)]
+
+
+def warn_of_bad(name: str, n_links: int, pairs: Sequence[int]) -> None:
+    """Warn of links outside their sentences, and of the pairs that have them."""
+    first = f"; the first is pair {pairs[0] + 1}" if pairs else ""
+    warnings.warn(
+        f"{name}: {count_of(n_links, 'link')} outside the sentences; {count_of(len(pairs), 'pair')} left out{first}",
+        UserWarning,
+        stacklevel=callers_level(),
+    )
 
 
 def warn_of_long(

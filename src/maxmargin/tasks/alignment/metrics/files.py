@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.files import Bitext, LinkFile, open_links
+from maxmargin.tasks.alignment.io.sentences import warn_of_bad
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of
@@ -20,6 +21,7 @@ def evaluate_files(
     gold_format: str | None = None,
     first: int | None = None,
     gold_first: int | None = None,
+    skip_bad: bool = False,
 ) -> list[Scores]:
     """The scores of files of predicted links.
 
@@ -31,9 +33,16 @@ def evaluate_files(
         gold_format: the format of the gold; None recognizes it.
         first: the number of the first word in the predicted links, 0 or 1; None for that of the format.
         gold_first: the same of the gold.
+        skip_bad: whether pairs with links outside the sentences of ``bitext``, in any file, are left out, with a
+            warning, instead of refused.
     """
     reference = open_links(gold, format=gold_format, first=gold_first)
     systems = [open_links(path, format=format, first=first) for path in predicted]
+    bad: set[int] = set()
+    if skip_bad:
+        if bitext is None:
+            raise ValueError("--skip-bad needs the sentences; give --source, and --target")
+        reference, *systems = (_inside(file, bitext, bad) for file in (reference, *systems))
     count = _count([reference, *systems], bitext)
     if bitext is None:
         _check_lines(reference, systems, count)
@@ -41,7 +50,19 @@ def evaluate_files(
     links = [system.predictions(bitext=bitext, sentences=count) for system in systems]
     if not count:
         raise FileError(f"{name_of(gold)}: no sentence pairs, so there is nothing to evaluate; give files with some")
-    return [evaluate(references, one) for one in links]
+    kept = [at for at in range(count) if at not in bad]
+    if not kept:
+        raise FileError(f"{name_of(gold)}: every pair has links outside the sentences, so there is nothing to evaluate")
+    return [evaluate([references[at] for at in kept], [one[at] for at in kept]) for one in links]
+
+
+def _inside(file: LinkFile, bitext: Bitext, bad: set[int]) -> LinkFile:
+    """The links inside the sentences; the pairs of others are added to ``bad``."""
+    found, numbers = file.inside(bitext)
+    if found is not file:
+        warn_of_bad(name_of(file.path), len(file.table.links) - len(found.table.links), numbers.tolist())
+        bad.update(numbers.tolist())
+    return found
 
 
 def symmetrize_files(
