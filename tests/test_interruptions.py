@@ -121,7 +121,7 @@ PHASES: list[tuple[tuple[str, ...], str, str]] = [
     ),
     (ALIGNER, "maxmargin.tasks.alignment.cli.train:read_annotated", NOTHING),
     (ALIGNER, "maxmargin.tasks.alignment.training:train_aligner", NOTHING),
-    (ALIGNER, SOLVING, "out was written with translation models, but without weights"),
+    (ALIGNER, SOLVING, BEST),
     (ALIGNER, SOLVING + " 3", BEST),
     (ALIGNER, SAVING, NOTHING),
     (ALIGNER, "maxmargin.tasks.alignment.cli.options:report", "out was written"),
