@@ -34,6 +34,14 @@ def available() -> int:
     return min(found)
 
 
+def give_back() -> None:
+    """Return freed memory to the system, where the C library would keep it (glibc only)."""
+    with suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def require(n_bytes: float, what: str, remedy: str) -> None:
     """ValueError if there is not that much memory: ``what`` would need it, ``remedy`` says what to do."""
     limit = available() if LIMIT is None else LIMIT

@@ -22,6 +22,7 @@ from maxmargin.optimization.base import Run
 from maxmargin.problem import SLACKS, Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solver, Start, Status, Stop, certify, solve
+from maxmargin.solvers.first_order import exponentiated_gradient
 from maxmargin.structures.base import FloatArray
 
 RIDGES = [name for name, settings in REGIONS.items() if "C" in settings]
@@ -139,6 +140,15 @@ def test_one_block_is_the_batch_form() -> None:
     batch = run(problem, mm.ExponentiatedGradient(online=False), max_iter=15)
     block = run(problem, mm.ExponentiatedGradient(block_size=6), max_iter=15, random_state=5)
     np.testing.assert_array_equal(batch.weights, block.weights)
+
+
+def test_blocks_grow_with_the_number_of_weights(monkeypatch) -> None:
+    problem = make("chain", n=40)
+    assert mm.ExponentiatedGradient()._block_size(problem) == exponentiated_gradient.SMALL_BLOCK
+    monkeypatch.setattr(exponentiated_gradient, "ROOM", 3 * problem.n_weights)
+    assert mm.ExponentiatedGradient()._block_size(problem) == 14
+    found, same = (run(problem, mm.ExponentiatedGradient(block_size=size), max_iter=4) for size in ("auto", 14))
+    np.testing.assert_array_equal(found.weights, same.weights)
 
 
 def test_seeds_order_the_blocks() -> None:

@@ -118,9 +118,10 @@ class SparsePoint:
         return sums.astype(np.float64, copy=False)
 
     @cached_property
-    def owner(self) -> IntArray:
+    def owner(self) -> npt.NDArray[np.integer[Any]]:
         """The example of every non-zero, shape ``(n_nonzeros,)``."""
-        examples = np.arange(self.structure.n_examples)
+        narrow = np.int32 if self.structure.n_examples < 1 << 31 else np.int64
+        examples = np.arange(self.structure.n_examples, dtype=narrow)
         return np.concatenate([np.repeat(examples, np.diff(starts)) for starts in self.starts])
 
     def select(self, examples: IntArray, structure: Structure) -> SparsePoint:

@@ -16,27 +16,32 @@ namespace maxmargin::chain {
 // One transition matrix for many chains. `first` and `last` are added to the scores of the labels at the ends, or are
 // empty.
 struct OneMatrix {
-    Aligned matrix, columns;  // panels; padded x padded, row b holds the pairs (., b), -inf behind
-    std::span<const double> first, last;
-    bool refused;
+    Aligned matrix, columns;  // panels, unless it is sparse; padded x padded, row b holds the pairs (., b), -inf behind
+    SparsePairs sparse;
+    std::span<const double> pairs, first, last;
+    bool few = false, refused = false;
 
     Chain chain(std::int64_t length, const double* nodes) const {
-        Chain of{length, nodes, nullptr, matrix.get(), columns.get()};
+        Chain of{length, nodes, few ? pairs.data() : nullptr, matrix.get(), columns.get()};
+        if (few) of.sparse = &sparse;
         if (!first.empty()) of.first = first.data();
         if (!last.empty()) of.last = last.data();
         return of;
     }
 
-    OneMatrix(const Panels& panels, std::span<const double> pairs, std::span<const double> at_first,
-              std::span<const double> at_last)
-        : first(at_first), last(at_last) {
+    OneMatrix(const Panels& panels, std::span<const double> given, std::span<const double> at_first,
+              std::span<const double> at_last, bool may_be_sparse = true)
+        : pairs(given), first(at_first), last(at_last) {
         const std::int64_t k = panels.n_labels, padded = panels.padded;
-        matrix.resize(padded * padded, NEG_INF);
+        few = may_be_sparse && take_pairs(panels.lanes, k, pairs.data(), sparse, refused);
         columns.resize(padded * padded, NEG_INF);
-        pack(panels, pairs.data(), matrix.get());
+        if (!few) {
+            matrix.resize(padded * padded, NEG_INF);
+            pack(panels, pairs.data(), matrix.get());
+        }
         for (std::int64_t a = 0; a < k; ++a)
             for (std::int64_t b = 0; b < k; ++b) columns.get()[b * padded + a] = pairs[a * k + b];
-        refused = simd::refused(panels.lanes, pairs.data(), k * k);
+        refused = refused || (!few && simd::refused(panels.lanes, pairs.data(), k * k));
     }
 };
 

@@ -66,12 +66,13 @@ MM_INLINE Status max_marginals_at(const Panels& panels, bool shared, std::int64_
     const std::int64_t k = panels.n_labels, tables = shared ? 1 : length - 1;
     if (length == 0) return Status::ok;
     if (refused_at<Vec>(nodes, length * k) || refused_at<Vec>(pairs, tables * k * k)) return Status::nonfinite;
-    double *matrix = scratch.matrix.get(), *other = scratch.other.get();
+    double *matrix = scratch.matrix(panels), *other = scratch.other.get();
     if (shared && length > 1) {
         pack(panels, pairs, matrix);
         transpose_at<Vec>(panels, matrix, NEG_INF, other);
     }
-    const Chain chain{length, nodes, pairs, shared ? matrix : nullptr, nullptr, nullptr, nullptr, true};
+    Chain chain{length, nodes, pairs, shared ? matrix : nullptr};
+    chain.checked = true;
     return max_both_ways<Vec>(panels, chain, other, scratch, out);
 }
 MM_LEVELS(max_marginals)
@@ -112,7 +113,7 @@ inline void max_marginals_once(std::int64_t n_labels, std::span<const std::int64
                                int threads) {
     const Batch batch{n_labels, true, starts, starts};
     const Panels panels(n_labels, lanes_in_use());
-    const OneMatrix one(panels, pairs, first, last);
+    const OneMatrix one(panels, pairs, first, last, false);
     Aligned other;
     other.resize(panels.padded * panels.padded, NEG_INF);
     transpose(panels.lanes, panels, one.matrix.get(), NEG_INF, other.get());

@@ -101,7 +101,7 @@ MM_INLINE std::int8_t slack_at(const Panels& panels, bool shared, std::int64_t l
     if (!lay_out(k, padded, length, costs, scratch)) return ELSEWHERE;
     const SlackUnits& lattice = scratch.costs;
 
-    double* matrix = scratch.matrix.get();
+    double* matrix = scratch.matrix(panels);
     double* rows = scratch.rows.get();
     clear_rows(rows, 0, scratch.most[0] + 1, padded);
     for (std::int64_t b = 0; b < k; ++b) rows[lattice.units[b] * padded + b] = nodes[b];

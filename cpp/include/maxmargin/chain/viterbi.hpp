@@ -4,6 +4,10 @@
 // comparisons per position instead of K^2 stored indices. Cost per example: T K^2 additions and maxima, a vector at a
 // time (8, 4 or 2 lanes, see base/simd.hpp) with the running maxima in registers. -inf forbids a label or a pair; NaN
 // and +inf are rejected.
+//
+// With many labels most pairs are never met, and score 0. A matrix of at least 64 labels with few other entries is
+// taken by these: the maximum over the zeros of a column is that of the best label before which has a zero there, and
+// a few labels settle this for all columns. The maxima are the same numbers, at a cost of the non-zeros per position.
 #pragma once
 
 #include <algorithm>
@@ -113,16 +117,71 @@ struct Aligned {
     double* get() const { return data.get(); }
 };
 
+// The entries of a matrix that are neither 0 nor -inf, row after row.
+struct SparsePairs {
+    static constexpr std::int64_t LEAST_LABELS = 64, SHARE = 8;  // at most one entry in SHARE
+
+    std::vector<std::int32_t> starts, columns;
+    std::vector<double> values;
+    std::vector<double> most;  // of each row; -inf where it has none
+
+    bool add(std::int64_t a, std::int64_t b, double x) {
+        if (x == 0.0 || x == NEG_INF) return true;
+        columns.push_back(static_cast<std::int32_t>(b));
+        values.push_back(x);
+        most[static_cast<std::size_t>(a)] = std::max(most[static_cast<std::size_t>(a)], x);
+        return x <= std::numeric_limits<double>::max();
+    }
+};
+
+// Whether a matrix has many labels and few entries, which are then taken; `refused` if it has NaN or +inf.
+template <class Vec>
+MM_INLINE bool take_pairs_at(std::int64_t k, const double* MM_RESTRICT pairs, SparsePairs& to, bool& refused) {
+    constexpr std::int64_t width = simd::lanes<Vec>;
+    refused = false;
+    if (k < SparsePairs::LEAST_LABELS) return false;
+    const auto room = static_cast<std::size_t>(k * k / SparsePairs::SHARE);
+    to.starts.assign(1, 0);
+    to.columns.clear();
+    to.values.clear();
+    to.most.assign(static_cast<std::size_t>(k), NEG_INF);
+    bool fine = true;
+    for (std::int64_t a = 0; a < k; ++a) {
+        const double* row = pairs + a * k;
+        std::int64_t b = 0;
+        for (; b + width <= k; b += width) {
+            if (!any(load<Vec>(row + b) != 0.0)) continue;
+            for (std::int64_t j = b; j < b + width; ++j) fine &= to.add(a, j, row[j]);
+        }
+        for (; b < k; ++b) fine &= to.add(a, b, row[b]);
+        if (to.columns.size() > room) return false;
+        to.starts.push_back(static_cast<std::int32_t>(to.columns.size()));
+    }
+    refused = !fine;
+    return fine;
+}
+MM_LEVELS(take_pairs)
+
 // Scratch of one thread: the packed transition matrix, the forward maxima and the labels found.
 struct Scratch {
-    Aligned matrix, forward, sums;
+    Aligned forward, sums;
     std::vector<std::int32_t> labels;
+    SparsePairs sparse;
+    std::vector<std::int64_t> open;  // whether a column has not been settled
+
+    // The packed matrix, made when it is needed.
+    double* matrix(const Panels& panels) {
+        if (!matrix_.get()) matrix_.resize(panels.padded * panels.padded, NEG_INF);
+        return matrix_.get();
+    }
 
     Scratch(const Panels& panels, std::int64_t longest) : labels(static_cast<std::size_t>(longest)) {
-        matrix.resize(panels.padded * panels.padded, NEG_INF);
         sums.resize(panels.padded, NEG_INF);
         forward.resize(std::max<std::int64_t>(longest, 1) * panels.padded, NEG_INF);
     }
+
+   private:
+    Aligned matrix_;
 };
 
 // Row-major K x K into panels. Padding stays as it is.
@@ -232,9 +291,46 @@ struct Chain {
     const double* pairs;                             // K x K tables, one or as many as edges; or null, with `columns`
     const double* matrix = nullptr;                  // the shared matrix in panels; null without one
     const double* columns = nullptr;                 // it transposed, rows of `padded` numbers; may be null
+    const SparsePairs* sparse = nullptr;             // its entries, with `pairs`; null where there are many
     const double *first = nullptr, *last = nullptr;  // added to the scores of the labels at the ends; null for none
     bool checked = false;                            // tables of edges are known to hold neither NaN nor +inf
 };
+
+// The same as `step` for maxima, with the entries of a matrix that has few.
+template <class Vec>
+MM_INLINE void sparse_step(std::int64_t k, const SparsePairs& sparse, const double* pairs,
+                           const double* MM_RESTRICT before, double* MM_RESTRICT now, Scratch& scratch) {
+    double* left = scratch.sums.get();  // labels before that have not been taken, behind k -inf
+    std::memcpy(left, before, sizeof(double) * static_cast<std::size_t>(k));
+    scratch.open.assign(static_cast<std::size_t>(k), 1);
+    std::int64_t* MM_RESTRICT open = scratch.open.data();
+    std::fill(now, now + k, NEG_INF);
+    for (std::int64_t opened = k; opened > 0;) {
+        double value;
+        const std::int64_t a = first_largest<Vec>(left, k, value);
+        if (value == NEG_INF) break;
+        left[a] = NEG_INF;
+        const double* MM_RESTRICT row = pairs + a * k;
+        opened = 0;
+        for (std::int64_t b = 0; b < k; ++b) {
+            const double sum = value + row[b];
+            now[b] = sum > now[b] ? sum : now[b];
+            open[b] = row[b] == 0.0 ? 0 : open[b];
+            opened += open[b];
+        }
+    }
+    double least = now[0];
+    for (std::int64_t b = 1; b < k; ++b) least = now[b] < least ? now[b] : least;
+    for (std::int64_t a = 0; a < k; ++a) {
+        const double value = before[a];
+        if (!(value + sparse.most[static_cast<std::size_t>(a)] > least)) continue;
+        for (std::int32_t q = sparse.starts[a]; q < sparse.starts[a + 1]; ++q) {
+            const double sum = value + sparse.values[q];
+            double& own = now[sparse.columns[q]];
+            own = sum > own ? sum : own;
+        }
+    }
+}
 
 // The scores of the best prefixes, into scratch.forward (position x label), with chain.last added at the end. False if
 // the table of an edge is refused.
@@ -245,13 +341,19 @@ MM_INLINE bool forward_maxima(const Panels& panels, const Chain& chain, Scratch&
     std::memcpy(forward, chain.nodes, sizeof(double) * static_cast<std::size_t>(k));
     if (chain.first) add_to(forward, chain.first, k);
     for (std::int64_t t = 1; t < chain.length; ++t) {
-        if (!chain.matrix) {
-            const double* table = chain.pairs + (t - 1) * square;
-            if (!chain.checked && refused_at<Vec>(table, square)) return false;
-            pack(panels, table, scratch.matrix.get());
-        }
         double* now = forward + t * padded;
-        step<Vec, Over::maxima>(panels, now - padded, chain.matrix ? chain.matrix : scratch.matrix.get(), now);
+        if (chain.sparse) {
+            sparse_step<Vec>(k, *chain.sparse, chain.pairs, now - padded, now, scratch);
+        } else {
+            const double* matrix = chain.matrix;
+            if (!matrix) {
+                const double* table = chain.pairs + (t - 1) * square;
+                if (!chain.checked && refused_at<Vec>(table, square)) return false;
+                pack(panels, table, scratch.matrix(panels));
+                matrix = scratch.matrix(panels);
+            }
+            step<Vec, Over::maxima>(panels, now - padded, matrix, now);
+        }
         add_to(now, chain.nodes + t * k, k);
     }
     if (chain.last) add_to(forward + (chain.length - 1) * padded, chain.last, k);
@@ -279,7 +381,7 @@ MM_INLINE Status best_labels(const Panels& panels, const Chain& chain, Scratch& 
             for (std::int64_t a = 0; a < k; a += simd::lanes<Vec>)
                 store(sums + a, load<Vec>(before + a) + load<Vec>(column + a));
         } else {
-            const double* column = chain.pairs + (chain.matrix ? 0 : (t - 1) * k * k) + label;
+            const double* column = chain.pairs + (chain.matrix || chain.sparse ? 0 : (t - 1) * k * k) + label;
             for (std::int64_t a = 0; a < k; ++a) sums[a] = before[a] + column[a * k];
         }
         label = first_largest<Vec>(sums, k, ignored);
@@ -294,10 +396,15 @@ MM_INLINE Status viterbi_at(const Panels& panels, bool shared, std::int64_t leng
                             const double* pairs, Scratch& scratch, double& value) {
     const std::int64_t k = panels.n_labels;
     value = 0.0;
-    if (refused_at<Vec>(nodes, length * k) || (shared && refused_at<Vec>(pairs, k * k))) return Status::nonfinite;
+    if (refused_at<Vec>(nodes, length * k)) return Status::nonfinite;
+    bool refused = false;
+    const bool sparse = shared && take_pairs_at<Vec>(k, pairs, scratch.sparse, refused);
+    if (refused || (shared && !sparse && refused_at<Vec>(pairs, k * k))) return Status::nonfinite;
     if (length == 0) return Status::ok;
-    if (shared && length > 1) pack(panels, pairs, scratch.matrix.get());
-    const Chain chain{length, nodes, pairs, shared ? scratch.matrix.get() : nullptr};
+    const bool dense = shared && !sparse;
+    if (dense && length > 1) pack(panels, pairs, scratch.matrix(panels));
+    Chain chain{length, nodes, pairs, dense ? scratch.matrix(panels) : nullptr};
+    if (sparse) chain.sparse = &scratch.sparse;
     return best_labels<Vec>(panels, chain, scratch, scratch.labels.data(), value);
 }
 MM_LEVELS(viterbi)

@@ -234,7 +234,20 @@ class Examples {
     // The best output without a loss.
     void best(std::int64_t i, const double* scores, Sparse& z) { checked(i, oracle_.argmax(i, scores, z)); }
 
-    // The output that violates the margin most.
+    // The output that violates the margin most. The scores change during the call.
+    void most_violated(std::int64_t i, double* scores, Sparse& z) {
+        if (!pairs_ && rescaling_ == Rescaling::margin && scale(i) == 1.0 && !all_costs_) {
+            // Only the costs of the leading parts are added, which are few next to the pairs of many labels.
+            const std::int64_t own = packed_.blocks[0][i + 1] - packed_.blocks[0][i];
+            std::copy_n(scores, own, augmented_.begin());
+            add_costs(i, scores);
+            const Status found = oracle_.argmax(i, scores, z);
+            std::copy_n(augmented_.begin(), own, scores);
+            checked(i, found);
+        } else {
+            most_violated(i, static_cast<const double*>(scores), z);
+        }
+    }
     void most_violated(std::int64_t i, const double* scores, Sparse& z) {
         if (pairs_) {
             hinge_->most_violated(i, {scores, static_cast<std::size_t>(parts(i))}, z);

@@ -21,7 +21,8 @@ stands still. Implicit steps, at the weights of the step's end, have no such lim
 them and starts over with implicit ones when its gap falls more slowly than the theory of small steps promises.
 
 Cost per iteration: a pass over all blocks, with one sum-product pass and one pass over the features each way per
-attempted step, and ``O(n_weights)`` per block. Memory: two packed vectors. Stopping test: the certified gap of
+attempted step, and ``O(n_weights)`` per block, so blocks are larger where weights are many. Memory: two packed vectors.
+Stopping test: the certified gap of
 ``w(z)`` and ``z``. The dual gap falls like ``1/t`` at least (Collins et al. 2008, theorem 1), for enough small steps.
 """
 
@@ -43,6 +44,13 @@ from maxmargin.solvers.first_order.implicit_steps import ImplicitState
 from maxmargin.solvers.first_order.players import GibbsStructures
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
+
+SMALL_BLOCK = 8
+"""Examples in a block of the online form where weights are few."""
+
+ROOM = 1 << 26
+"""Weights times blocks: each step of a block takes vectors of all weights, and each block keeps a table of the features
+that its examples have, by weight."""
 
 HALVINGS = 12
 """Attempts at a block's step before it is left as it is for a pass, with the smallest step tried."""
@@ -86,7 +94,8 @@ class ExponentiatedGradient(Solver):
 
     Attributes:
         online: update the weights after every block of examples, in random order; False updates all at once.
-        block_size: examples in a block of the online form.
+        block_size: examples in a block of the online form; "auto" for 8, or more where there are so many weights that
+            the vectors of all blocks would take more than :data:`ROOM` numbers.
         eta: the first step size; "auto" lets the largest potential of each block move by 1.
         growth: factor by which a block's step grows after it improved the dual; 1 never lets it grow.
         implicit: take the weights of a step's end, for all examples at once, so that no step is too long: True, False,
@@ -95,7 +104,7 @@ class ExponentiatedGradient(Solver):
     """
 
     online: bool = True
-    block_size: int = 8
+    block_size: int | Literal["auto"] = "auto"
     eta: float | Literal["auto"] = "auto"
     growth: float = 1.2
     implicit: bool | Literal["auto"] = "auto"
@@ -108,7 +117,8 @@ class ExponentiatedGradient(Solver):
     def __post_init__(self) -> None:
         super().__post_init__()
         _checks.number("growth", self.growth, least=1)
-        _checks.integer("block_size", self.block_size, least=1)
+        if not _checks.is_one_of(self.block_size, "auto"):
+            _checks.integer("block_size", self.block_size, least=1)
         if not _checks.is_one_of(self.eta, "auto"):
             _checks.positive("eta", self.eta)
         if not _checks.is_one_of(self.implicit, "auto"):
@@ -134,14 +144,21 @@ class ExponentiatedGradient(Solver):
         n = problem.structure.n_examples
         blocks: tuple[Problem, ...] = (problem,)
         parts: tuple[IntArray | slice, ...] = (slice(None),)
-        if self.online and n > self.block_size:
-            chosen = list(pieces(np.ones(n, dtype=np.int64), int(self.block_size)))
+        size = self._block_size(problem)
+        if self.online and n > size:
+            chosen = list(pieces(np.ones(n, dtype=np.int64), size))
             blocks = tuple(problem.select(numbers) for numbers in chosen)
             parts = tuple(problem.structure.parts_of(numbers) for numbers in chosen)
         potentials, z = (tuple(packed[own] for own in parts) for packed in (point.coordinates, point.z))
         g = problem.gradient(point.z)
         eta = tuple(float(self.eta) for _ in blocks) if self.eta != "auto" else _first_steps(blocks, _response(run, g))
         return ExponentiatedGradientState(blocks, parts, potentials, z, eta, g, problem.loss(point.z))
+
+    def _block_size(self, problem: Problem) -> int:
+        """Examples in a block."""
+        if self.block_size != "auto":
+            return int(self.block_size)
+        return max(SMALL_BLOCK, -(-problem.structure.n_examples * problem.n_weights // ROOM))
 
     def _implicit(self, run: Run, potentials: FloatArray) -> ImplicitState:
         """The first implicit step."""

@@ -150,7 +150,7 @@ class Chain(LabelSequences):
         row = owner_of if self.transitions == "shared" else np.arange(len(first))
         return SparsePoint.counting(self, np.concatenate([nodes, self.starts[1] + row * self.n_labels**2 + kind]))
 
-    @cached_property
+    @property
     def _edges(self) -> tuple[IntArray, IntArray]:
         """Per edge of the batch: the position where it begins (positions counted over the batch), and its example."""
         owner = np.repeat(np.arange(self.n_examples), self.lengths)

@@ -24,7 +24,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _threads
+from maxmargin import _checks, _memory, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch
@@ -108,6 +108,7 @@ def train_tagger(
     with _threads.threads(settings.n_jobs):
         with _phase("attributes", settings):
             encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
+        _memory.give_back()  # of the strings and tables from which attributes were made
         weight = checks.weights(sample_weight, len(data.lengths))
         per_token = None if loss_weight is None else checks.per_variable(loss_weight, data.lengths)
         data = replace(data, sentence_weight=weight, loss_weight=per_token)

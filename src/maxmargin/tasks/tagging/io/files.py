@@ -437,7 +437,7 @@ def _insertions(text: TaggedText, names: Sequence[str], codes: Codes, column: st
         at = np.arange(text.n_tokens, dtype=np.int64) + ends
         lines = b"\n" * (text.n_tokens + text.n_sentences)
         return Insertions(lines, at, at, written, b"\t", first=at, last=at)
-    first, last = np.ascontiguousarray(table.begin[:, 0]), np.ascontiguousarray(table.end[:, -1])
+    first, last = table.places(0)[0], table.places(len(table.columns) - 1)[1]
     if text.format == "columns":
         written = [text.separator + name for name in written]
         return Insertions(text.data, last, last, written, text.separator, first=first, last=last)

@@ -22,7 +22,7 @@ from maxmargin._terminal import printable
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
-from maxmargin.tasks.tagging.io.table import WORD, AttributeText
+from maxmargin.tasks.tagging.io.table import WORD, AttributeText, Places
 
 LABEL = "label"
 """Default name of the column of labels."""
@@ -72,10 +72,10 @@ class _Fault(IntEnum):
 class Cells:
     """Places of the cells of all tokens, as in :class:`~maxmargin.tasks.tagging.io.table.TokenTable`."""
 
-    begin: IntArray
-    end: IntArray
+    begin: Places
+    end: Places
     sentences: IntArray
-    lines: IntArray
+    lines: Places
 
 
 def lines_with_text(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -215,6 +215,8 @@ def scan(path: AnyPath, data: bytes, like: FirstLine, before: int = 0) -> Cells:
     if scanned is not data:  # which has fewer lines
         lines[:] = np.searchsorted(np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _LINE_FEED), begin[:, 0]) + 1
     lines += before
+    if len(data) < 1 << 31:
+        begin, end, lines = (places.astype(np.int32) for places in (begin, end, lines))
     return Cells(begin, end, starts, lines)
 
 

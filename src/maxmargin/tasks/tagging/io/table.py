@@ -23,6 +23,9 @@ from maxmargin.tasks import _kernels
 Codes = npt.NDArray[np.int32]
 """Codes of labels or words, one per token."""
 
+Places = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+"""Places in a buffer, or lines of a file: 32 bits are enough for most."""
+
 _PLACE = re.compile(r"sentence (\d+), token (\d+): (.*)", re.DOTALL)
 
 WORD = "word"
@@ -34,7 +37,7 @@ class _InSentences:
 
     buffer: bytes
     sentences: IntArray
-    lines: IntArray | None
+    lines: Places | None
     source: str
 
     @property
@@ -66,20 +69,20 @@ class TokenTable(_InSentences):
 
     Attributes:
         buffer: UTF-8 text.
-        begin: where each cell begins in the buffer, shape ``(n_tokens, n_columns)``, int64, C-contiguous.
+        begin: where each cell begins in the buffer, shape ``(n_tokens, n_columns)``, int32 or int64, C-contiguous.
         end: where it ends, likewise.
         sentences: sentence ``i`` has the tokens ``sentences[i]:sentences[i + 1]``, shape ``(n_sentences + 1,)``, int64.
         columns: names of the columns, all different.
-        lines: line of each token, counted from 1, shape ``(n_tokens,)``, int64; None without a file.
+        lines: line of each token, counted from 1, shape ``(n_tokens,)``, int32 or int64; None without a file.
         source: name of the file for errors; empty without a file.
     """
 
     buffer: bytes
-    begin: IntArray
-    end: IntArray
+    begin: Places
+    end: Places
     sentences: IntArray
     columns: tuple[str, ...]
-    lines: IntArray | None = None
+    lines: Places | None = None
     source: str = ""
 
     @property
@@ -89,7 +92,8 @@ class TokenTable(_InSentences):
 
     def places(self, column: int) -> tuple[IntArray, IntArray]:
         """Return where the cells of a column begin and end, as contiguous arrays."""
-        return np.ascontiguousarray(self.begin[:, column]), np.ascontiguousarray(self.end[:, column])
+        begin, end = (np.ascontiguousarray(one[:, column], dtype=np.int64) for one in (self.begin, self.end))
+        return begin, end
 
     def cells(self, column: int) -> list[str]:
         """Return the cells of a column, a flat list."""
@@ -107,13 +111,11 @@ class TokenTable(_InSentences):
             raise ValueError(f"{where}there is already a column {shown(name)}, the name of a new one; rename it")
         text, ends = packed(names)
         ends += len(self.buffer)
-        return replace(
-            self,
-            buffer=self.buffer + text,
-            begin=np.column_stack([self.begin, ends[:-1][cells]]),
-            end=np.column_stack([self.end, ends[1:][cells]]),
-            columns=(*self.columns, name),
-        )
+        begin, end = self.begin, self.end
+        if begin.dtype == np.int32 and ends[-1] < 1 << 31:
+            ends = ends.astype(np.int32)
+        more: list[Any] = [np.column_stack([begin, ends[:-1][cells]]), np.column_stack([end, ends[1:][cells]])]
+        return replace(self, buffer=self.buffer + text, begin=more[0], end=more[1], columns=(*self.columns, name))
 
     @classmethod
     def of_lists(cls, sentences: Sequence[Sequence[Any]], columns: Sequence[str] | None = None) -> TokenTable:
@@ -151,7 +153,7 @@ class TokenTable(_InSentences):
         cells: list[str],
         lengths: Sequence[int],
         columns: tuple[str, ...],
-        lines: IntArray | None = None,
+        lines: Places | None = None,
         source: str = "",
     ) -> TokenTable:
         """Return the table of the cells of all tokens, token by token."""
@@ -186,7 +188,7 @@ class AttributeText(_InSentences):
     label_begin: IntArray | None
     label_end: IntArray | None
     sentences: IntArray
-    lines: IntArray | None = None
+    lines: Places | None = None
     source: str = ""
 
     @property
@@ -257,7 +259,7 @@ def packed(strings: Sequence[str]) -> tuple[bytes, IntArray]:
     return b"".join(encoded), offsets_of([len(string) for string in encoded])
 
 
-def texts(buffer: bytes, begin: IntArray, end: IntArray) -> list[str]:
+def texts(buffer: bytes, begin: Places, end: Places) -> list[str]:
     """Return pieces of a buffer as strings."""
     return [buffer[first:last].decode("utf-8") for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
 
