@@ -4,11 +4,11 @@
 
 Each command is first run to its end. Then it is started again and again in an empty folder, and gets a signal after a
 time drawn from the length of its run. What a user may expect: SIGINT, SIGTERM and SIGHUP end the command with the exit
-code 130, 143 or 129 and one line, without a traceback; its output is whole or not there; nothing else is left, but for
-the checkpoints of ``tag train``, from which ``--resume`` gets the model of the first run, bit for bit. SIGKILL, for
-commands with checkpoints only, may leave a temporary file, which ``--resume`` removes. In its first hundredths of a
-second the process is Python's, which starts; what it says then is counted apart. Prints one JSON object; ``bad`` holds
-what else was seen.
+code 130, 143 or 129 and one line, without a traceback; its output is whole or not there, or a model is the best so
+far; nothing else is left, but for the checkpoints of ``tag train``, from which ``--resume`` gets the model of the first
+run, bit for bit. SIGKILL, for commands with checkpoints only, may leave a temporary file or a lock, which ``--resume``
+removes. In its first hundredths of a second the process is Python's, which starts; what it says then is counted apart.
+Prints one JSON object; ``bad`` holds what else was seen.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from maxmargin.model import load
+from maxmargin.model_file import ModelFileError
 
 PROMPT = 2.0
 """Seconds within which a command should end."""
@@ -202,10 +205,13 @@ def interrupted(
         saved = {name for name in left if command.resumes and name.startswith("model.checkpoint")}
         for name in left.keys() - saved:
             if name not in whole:
-                if not (kill and name.endswith(".part")):
+                if not (kill and name.endswith((".part", ".lock"))):
                     faults.append(f"leaves {name if not name.startswith('.') else 'a temporary file'}")
             elif left[name] != whole[name]:
-                faults.append(f"{name} is half-written")
+                if "with the best weights so far" in errors and is_model(folder / name):
+                    outcome += ", with the best model so far"
+                else:
+                    faults.append(f"{name} is half-written")
         if command.resumes and outcome != "done before":
             outcome += ", with a checkpoint" if saved else ""
             again = command.started(inputs, folder, "--resume")
@@ -214,6 +220,14 @@ def interrupted(
                 faults.append("differs after --resume")
                 errors += more
     return {"outcome": outcome, "faults": faults, "delay": delay, "waited": waited, "errors": errors[-2000:]}
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a whole model."""
+    try:
+        return load(path).metadata["status"] == "interrupted"
+    except ModelFileError:
+        return False
 
 
 def tried(command: Command, inputs: Path, signals: list[int], moments: int, rng: np.random.Generator) -> dict[str, Any]:
