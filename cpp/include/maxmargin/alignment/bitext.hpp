@@ -149,7 +149,7 @@ struct OwnedLexicon {
     }
 
    private:
-    static constexpr std::int64_t kRows = 1024;
+    static constexpr std::int64_t kRows = 64;
 };
 
 }  // namespace maxmargin::bitext
