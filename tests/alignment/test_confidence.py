@@ -127,3 +127,23 @@ def test_confidences_are_near_the_truth(make, few, others):
     assert ((confidence - right) ** 2).mean() < 0.7 * right.var()
     precise = confidence > np.quantile(confidence, 0.5)
     assert right[precise].mean() > right.mean()
+
+
+def test_estimates_without_annotations(corpus, make, few):
+    """They rise with the agreement of directions, and say that they are estimates."""
+    low, high = Calibration.estimated(0.6), Calibration.estimated(0.9)
+    margins = np.array([0.1, 1.0, 3.0, 6.0])
+    assert (low(margins) < high(margins)).all()
+    assert Calibration.estimated(0.0) == Calibration.estimated(0.4)
+    X = list(corpus)
+    aligner = make().bootstrap(X, n_pairs=100)
+    assert not aligner.model_.calibrated
+    assert aligner.model_.metadata["confidences"] == "estimated from other languages"
+    found = aligner.align(X)
+    confidence = np.concatenate([one.confidence for one in found])
+    possible = [set(map(tuple, reference.possible.tolist())) for reference in corpus.references]
+    right = np.array([tuple(k) in gold for one, gold in zip(found, possible, strict=True) for k in one.links.tolist()])
+    assert abs(confidence.mean() - right.mean()) < 0.06
+    assert right[confidence >= 0.99].mean() > 0.99
+    assert make(folds=2).fit(*few).model_.calibrated
+    assert make(folds=0).fit(*few).model_.metadata["confidences"] == "not calibrated"

@@ -82,7 +82,7 @@ def test_settings_that_cannot_be_chosen(models, few):
     X, y = few[0][:1], few[1][:1]
     with pytest.warns(UserWarning, match=r"C=0.1 and false_negative=4 are used"):
         WordAligner(models=models, false_negative=[1, 4], tol=0.1).fit(X, y)  # a single pair
-    with pytest.warns(UserWarning, match=r"C=0.333333 and false_negative=1 are used"):
+    with pytest.warns(UserWarning, match=r"C=0.2 and false_negative=1 are used"):
         WordAligner(models=models, C=[1, 2], tol=0.1).bootstrap(few[0][:5])
     usual = WordAligner(models=models, tol=0.1).fit(X, y)  # the defaults, without a warning
     assert (usual.model_.metadata["C"], usual.model_.metadata["false_negative"]) == (0.1, 2.0)

@@ -518,6 +518,16 @@ def test_predictions_that_are_interrupted(monkeypatch):
         assert (answer.exit_code, answer.stderr) == (130, "interrupted; the output is incomplete\n")
 
 
+def test_estimated_confidences_are_told(tmp_path):
+    model = str(tmp_path / "model")
+    run(*FEW, "--out", model, "--C", "0.05", "--false-negative", "3")
+    assert (mm.load(model).metadata["C"], mm.load(model).metadata["false_negative"]) == (0.05, 3.0)
+    answer = runner.invoke(app, ["align", "predict", model, *PAIRS, "--confidence"])
+    assert answer.exit_code == 0
+    assert "warning: confidences are estimated from other languages: take them as a ranking" in answer.stderr
+    assert "confidences" not in runner.invoke(app, ["align", "predict", model, *PAIRS]).stderr
+
+
 def test_settings_that_are_not_chosen_are_told(tmp_path):
     one = ("--source", "one.both", "--gold", "one.pharaoh", "--reuse", "model", "--C", "0.1,0.2")
     Path("one.both").write_text("the house ||| la maison\n", encoding="utf-8")

@@ -10,18 +10,19 @@ miss what that model misses, most on small bitexts and between distant languages
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.encoder.evidence import Evidence, indexed
+from maxmargin.tasks.alignment.confidence import ESTIMATED, Calibration
+from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed
 from maxmargin.tasks.alignment.encoder.features import require_columns
 from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
-from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
+from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.start import StartWeights, traveling_model
 from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train, untrained
 from maxmargin.tasks.common.progress import Stages
@@ -33,9 +34,6 @@ FALSE_NEGATIVE = 1.0
 
 OPEN = 0.25
 """Links with margins within this share of the median positive margin are neither right nor wrong."""
-
-HELD_OUT = 0.2
-"""Number of held-out pairs for calibration, relative to the training pairs."""
 
 LENGTHS = (3, 40)
 """Pairs with fewer or more words on a side are not used unless there are no others."""
@@ -54,38 +52,35 @@ def bootstrap_aligner(
     extra = () if isinstance(pairs, CompactPairs) else extra_names(pairs)
     require_columns(settings.groups, extra, settings.frequent_pairs)
     start = settings.start_weights() or StartWeights.packaged()
-    held_out = int(np.ceil(HELD_OUT * n_pairs))
     sizes = pairs.sizes if isinstance(pairs, CompactPairs) else sizes_of(pairs)
-    chosen = sample(sizes, n_pairs + held_out, settings.random_state)
+    chosen = sample(sizes, n_pairs, settings.random_state)
     if not len(chosen):
         raise ValueError(
             f"the bitext has no pair with 1 to {LONGEST_ALIGNED} words on both sides; give sentence pairs to learn from"
         )
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
         encoder = settings.encoder(pairs, settings.groups, extra, stages)
-        translation, labeled = encoder.translation(), []
-        for part in np.split(chosen, [max(len(chosen) - held_out, (len(chosen) + 1) // 2)]):
-            some = [pairs[at] for at in part]
-            evidence = encoder.evidence(some, indexed(some), translation)
-            margins = traveling_margins(evidence, start, settings.fertility)
-            near = OPEN * float(np.median(margins[margins > 0])) if (margins > 0).any() else 0.0
-            labeled.append(AnnotatedPairs.of(encoder, encoder.pack(evidence), margins > near, margins > -near))
-        gold, held = labeled
+        some = [pairs[at] for at in chosen]
+        evidence = encoder.evidence(some, indexed(some), encoder.translation())
+        margins = traveling_margins(evidence, start, settings.fertility)
+        near = OPEN * float(np.median(margins[margins > 0])) if (margins > 0).any() else 0.0
+        gold = AnnotatedPairs.of(encoder, encoder.pack(evidence), margins > near, margins > -near)
         gold = replace(gold, anchor=start.carried(encoder.link_model))
         usual = {"C": STRENGTH / len(gold), "false_negative": FALSE_NEGATIVE}
         used = {name: values[0] if len(values) == 1 else usual[name] for name, values in settings.grid.items()}
         settings.warn_unchosen(used)
-        fixed = replace(settings, C=used["C"], false_negative=used["false_negative"], rounds=0)
+        fixed = replace(settings, C=used["C"], false_negative=used["false_negative"], rounds=0, folds=0)
         try:
-            model = choose_and_train(gold, held if len(held) else None, fixed, stages)
+            model = choose_and_train(gold, None, fixed, stages)
         except KeyboardInterrupt:
             return untrained(encoder, settings, "interrupted")
-        if model.training is None or model.training.interrupted:
-            return model
-    # Scores of held-out pairs are relative to the labels, not to annotators.
-    assert isinstance(model.training, AlignerTraining)
-    training = replace(model.training, choices=(), held_out=None)
-    return replace(model, metadata={**model.metadata, "held_out_aer": None}, training=training)
+        forward, backward = best_links(evidence)
+    agreement = (forward & backward).sum() / max((forward | backward).sum(), 1)
+    return replace(
+        model,
+        calibration=asdict(Calibration.estimated(agreement)),
+        metadata={**model.metadata, "confidences": ESTIMATED},
+    )
 
 
 def traveling_margins(evidence: Evidence, start: StartWeights, fertility: int) -> FloatArray:

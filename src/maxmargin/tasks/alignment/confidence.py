@@ -4,6 +4,11 @@ The margin of a link is the score of the best alignment with it, minus that of t
 is ``sigmoid(intercept + slope * margin + bend * margin * |margin|)``, the probability that the link is possible in the
 reference: Platt scaling (1999) with a quadratic term, as errors near the boundary fall off more slowly than linearly.
 The three parameters maximize the likelihood of held-out links.
+
+Without annotated pairs there are no such links. What is known then is how often the two directions of the hidden Markov
+models agree, which falls with the size of the bitext and with the distance of the languages, and with it the share of
+right links at the same margin. :meth:`Calibration.estimated` is that relation, fitted to annotated pairs of eight
+languages with bitexts of 500 to 67,000 pairs (benchmarks/RESULTS.md has what it is worth on languages left out).
 """
 
 from __future__ import annotations
@@ -20,6 +25,12 @@ from maxmargin.structures.base import FloatArray
 
 NEAR = 5.0
 """Links with margins below minus this many standard deviations of positive margins are ignored in the fit."""
+
+
+ESTIMATE = (0.600, 4.323, 0.864, 1.067)
+"""Intercept and slope at an agreement of 0.8, each followed by its change per unit of agreement."""
+
+CALIBRATED, ESTIMATED, UNCALIBRATED = "calibrated", "estimated from other languages", "not calibrated"
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,16 @@ class Calibration:
         wanted = float(logit(np.clip(confidence, 1e-9, 1 - 1e-9))) - self.intercept
         root = np.sqrt(self.slope**2 + 4 * self.bend * abs(wanted))
         return float(2 * wanted / (self.slope + root))
+
+    @classmethod
+    def estimated(cls, agreement: float) -> Self:
+        """The curve for margins of weights that stay close to the packaged ones.
+
+        ``agreement`` is the number of links of both hidden Markov models, relative to those of at least one.
+        """
+        intercept, its_change, slope, change = ESTIMATE
+        beyond = float(np.clip(agreement, 0.4, 1.0)) - 0.8
+        return cls(slope + change * beyond, intercept + its_change * beyond)
 
     @classmethod
     def fit(cls, margins: FloatArray, right: npt.NDArray[np.bool_]) -> Self:

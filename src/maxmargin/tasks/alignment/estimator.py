@@ -84,7 +84,8 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
 
         The weights of ``start`` (of the package if that is None) label a part of the bitext. Settings are not chosen,
         as there are no annotations to choose by: ``C`` and ``false_negative`` are used if they are single numbers,
-        otherwise those of the module, with a warning unless they are the defaults. ``choices_`` is empty.
+        otherwise those of the module, with a warning unless they are the defaults. ``choices_`` is empty. Confidences
+        are estimates from other languages (``model_.calibrated`` is False).
 
         Args:
             bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.

@@ -21,7 +21,7 @@ from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model, Training
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.confidence import Calibration
+from maxmargin.tasks.alignment.confidence import CALIBRATED, Calibration
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed, linked_shares, links_of
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
@@ -78,6 +78,11 @@ class AlignerModel(Model):
     def trained(self) -> bool:
         """Whether it has weights; a model whose training was interrupted early has translation models alone."""
         return self.metadata.get("status") not in ("interrupted", "untrained") or bool(self.weights.any())
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether confidences were calibrated on held-out annotated pairs."""
+        return bool(self.metadata.get("confidences", CALIBRATED) == CALIBRATED)
 
     @property
     def feature_names(self) -> list[str]:

@@ -29,7 +29,7 @@ from maxmargin.problem import Problem
 from maxmargin.solvers import SimplicialDecomposition
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.tasks.alignment.confidence import Calibration
+from maxmargin.tasks.alignment.confidence import CALIBRATED, UNCALIBRATED, Calibration
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, BoolArray, PairBatch
 from maxmargin.tasks.alignment.encoder.evidence import indexed
 from maxmargin.tasks.alignment.encoder.features import GROUPS, require_columns
@@ -382,6 +382,7 @@ def choose_and_train(
             **{name: value for name, value in model.metadata.items() if name != "seconds"},
             "false_negative": best["false_negative"],
             "held_out_aer": None if scores is None else scores.aer,
+            "confidences": CALIBRATED if calibration else UNCALIBRATED,
             **({"note": "; ".join(edges)} if edges else {}),
         },
         calibration=calibration,

@@ -25,6 +25,7 @@ from maxmargin.tasks.alignment.cli.options import (
     reused,
     save,
     started,
+    tell_of_confidences,
 )
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.link_formats import Format
@@ -114,6 +115,7 @@ def bootstrap(
             return
         if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt
+        tell_of_confidences(model, confidence, threshold)
     with errors_as_lines(PART_WRITTEN):
         written = form or Format.pharaoh
         for first in range(0, len(to_align), BLOCK):

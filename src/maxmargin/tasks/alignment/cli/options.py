@@ -150,6 +150,17 @@ def left_behind(written: Sequence[Path], best: bool) -> str:
     return written_line(written[0], best) + rest
 
 
+def tell_of_confidences(model: AlignerModel, confidence: bool, threshold: float | None) -> None:
+    """Warn if confidences are asked for that no annotated pairs of these languages vouch for."""
+    if (confidence or threshold is not None) and not model.calibrated:
+        warnings.warn(
+            f"confidences are {model.metadata['confidences']}: take them as a ranking, and check some links, or give "
+            "annotated pairs to align train",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
 def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
     """Write a model file and report on it."""
     if not model.trained:  # interrupted before the first weights

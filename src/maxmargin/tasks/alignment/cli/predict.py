@@ -23,6 +23,7 @@ from maxmargin.tasks.alignment.cli.options import (
     UnknownWordsOnce,
     align,
     extra_files,
+    tell_of_confidences,
 )
 from maxmargin.tasks.alignment.io.files import bitext_blocks
 from maxmargin.tasks.alignment.io.link_formats import Format
@@ -67,6 +68,7 @@ def predict(
         extras = extra_files(extra)
         once([source, target, *extras.values()])
         aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
+        tell_of_confidences(aligner, confidence, threshold)
         sizes = _sizes(block, piped=not (_is_file(source) and (target is None or _is_file(target))))
         blocks: Iterator[list[SentencePair]]
         if extras:  # files of links are read whole
