@@ -24,7 +24,7 @@ from maxmargin.optimization.checkpoint import PREVIOUS
 from maxmargin.tasks.common.checkpoints import Checkpoints
 
 TAG = ("--columns", "word,pos,label,_", "--label", "label", "--jobs", "1")
-LONG = (*TAG, "--tol", "1e-9", "--max-iter", "40")
+LONG = (*TAG, "--C", "0.1", "--folds", "0", "--tol", "1e-9", "--max-iter", "40")
 ALIGN = ("--C", "0.1", "--false-negative", "2", "--tol", "1e-2", "--jobs", "1")
 SEGMENT = ("--classes", "ground,leaf", "--classifier", "linear", "--stages", "1", "--folds", "2", "--regions", "40")
 RERANK = ("--folds", "0", "--C", "1", "--jobs", "1")
