@@ -57,9 +57,12 @@ class Folds:
         fit: Callable[[LabeledRows, float], Any],
         k: int = FOLDS,
     ) -> None:
-        self.data, self.labels, self.fit = data, labels, fit
-        self.parts = cut(data.lengths, k)
-        held = data.select(np.concatenate(self.parts))
+        self.labels, self.fit, self.n_sentences = labels, fit, len(data.lengths)
+        parts = cut(data.lengths, k)
+        sentences = np.sort(np.concatenate(parts))
+        self.data = data.select(sentences)  # which is kept during training, the others are not
+        self.parts = [np.searchsorted(sentences, part) for part in parts]
+        held = self.data.select(np.concatenate(self.parts))
         # Of partly unknown labels only the known ones can be compared.
         self.metric = "accuracy" if held.incomplete else metric
         self.held = DevSentences(held.rows, held.codes.astype(np.int64), labels, self.metric, held.sentence_weight)
@@ -69,8 +72,7 @@ class Folds:
     def models_of(self, C: float) -> list[Any]:
         """Return a model per fold, of the sentences of the others."""
         if self.C != C:
-            sentences = np.concatenate(self.parts)
-            outside = [np.sort(np.setdiff1d(sentences, part)) for part in self.parts]
+            outside = [np.setdiff1d(np.arange(len(self.data.lengths)), part) for part in self.parts]
             self.models, self.C = [self.fit(self.data.select(part), C) for part in outside], C
         return self.models
 
@@ -109,7 +111,7 @@ class Folds:
         if found is None:
             return None
         trained = sum(map(len, self.parts)) * (1.0 - 1.0 / len(self.parts))
-        return found * float((len(self.data.lengths) / trained) ** GROWTH)
+        return found * float((self.n_sentences / trained) ** GROWTH)
 
 
 def cut(lengths: IntArray, k: int) -> list[IntArray]:

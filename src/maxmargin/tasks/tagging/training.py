@@ -127,8 +127,8 @@ def train_tagger(
             patience=None if dev is None else settings.patience,
         )
         try:
-            settings, choice, calibration = _by_folds(encoder, data, settings, dev is not None, before, folds, prune)
-            hooks = TaggingHooks(encoder, data, settings, dev_sentences, before, calibration)
+            settings, choice, by_folds = _by_folds(encoder, data, settings, dev is not None, before, folds, prune)
+            hooks = TaggingHooks(encoder, data, settings, dev_sentences, before, by_folds)
             model = train_examples(hooks.first, settings, score=dev_sentences, hooks=hooks)
             choice |= {name: value for name, value in model.metadata.items() if name in ("tried", "chosen_on")}
             if prune > 0 and model.training is not None and not model.training.interrupted:
@@ -146,7 +146,7 @@ def train_tagger(
         "preset_reason": encoder.preset_reason,
         **model.metadata,
         **choice,
-        **({"calibrated_on": DEV} if dev is not None and model.calibration else {}),
+        "calibrated_on": _calibrated_on(model, before, dev is not None, by_folds is not None),
         "seconds": time.perf_counter() - began,  # with the search for the support, and of all runs
     }
     assert model.training is not None
@@ -162,11 +162,12 @@ def _by_folds(
     before: TaggerModel | None,
     k: int,
     prune: float,
-) -> tuple[Settings, dict[str, Any], dict[str, float]]:
-    """Choose C and calibrate by folds, as far as that is wanted and possible.
+) -> tuple[Settings, dict[str, Any], Folds | None]:
+    """Choose C by folds, if that is wanted and possible.
 
     Returns:
-        The settings with the C, what was done, for the metadata of the model, and the calibration.
+        The settings with the C, what was done, for the metadata of the model, and the folds to calibrate on; None to
+        calibrate on dev data or not at all.
     """
     _checks.integer("folds", k, least=0)
     own = None if settings.C is None or isinstance(settings.C, str) else settings.grid
@@ -185,10 +186,8 @@ def _by_folds(
         wanted = settings.C == "auto" or (before is None and not encoder.has_default_C)
         settings = replace(settings, C=default)
     choosing = wanted and possible and minimizes
-    kept = {} if before is None else before.calibration
     if not possible or (dev and not choosing):
-        known = {"calibrated_on": before.metadata.get("calibrated_on")} if before is not None and kept else {}
-        return settings, {"calibrated_on": None, **known}, kept
+        return settings, {}, None
     one = replace(
         settings,
         tol=max(settings.tol, FOLD_TOL),
@@ -213,20 +212,25 @@ def _by_folds(
             raise KeyboardInterrupt
         return model
 
-    by = Folds(data.select(labeled), encoder.classes or (), settings.metric or "auto", fit, k)
-    found: dict[str, Any] = {"calibrated_on": None, "folds": k}
+    some = data if len(labeled) == len(data.lengths) else data.select(labeled)
+    by = Folds(some, encoder.classes or (), settings.metric or "auto", fit, k)
+    found: dict[str, Any] = {"folds": k}
     if choosing:
         chosen, tried = by.choose(default, own or ())
         settings = replace(settings, C=chosen)
         found |= {"tried": [list(pair) for pair in tried], "chosen_on": FOLDED}
         if own is not None and (at_edge := selection.edge(tried)):
             warnings.warn(at_edge, UserWarning, stacklevel=callers_level())
-    if dev:
-        return settings, found, {}
-    temperature = by.temperature(settings.grid[0])
-    if temperature is None:
-        return settings, found, {}
-    return settings, {**found, "calibrated_on": FOLDED}, {"temperature": temperature}
+    return settings, found, None if dev else by
+
+
+def _calibrated_on(model: Model, before: TaggerModel | None, dev: bool, folds: bool) -> str | None:
+    """Return what probabilities were calibrated on, perhaps by the model before; None if they were not."""
+    if not model.calibration:
+        return None
+    if dev or folds:
+        return DEV if dev else FOLDED
+    return None if before is None else before.metadata.get("calibrated_on")
 
 
 class TaggingHooks(Hooks):
@@ -238,7 +242,7 @@ class TaggingHooks(Hooks):
         settings: how to train.
         dev: dev data to calibrate on; None for none.
         before: a model to stay close to; None for none.
-        calibration: the calibration without dev data.
+        folds: folds to calibrate on without dev data; None to keep the calibration of the model before.
         rounds: maximal number of rounds that complete unknown labels.
         fixed: whether the weights of the encoder's layout are all that there are.
     """
@@ -250,12 +254,12 @@ class TaggingHooks(Hooks):
         settings: Settings,
         dev: DevSentences | None = None,
         before: TaggerModel | None = None,
-        calibration: Mapping[str, float] | None = None,
+        folds: Folds | None = None,
         rounds: int = ROUNDS,
         fixed: bool = False,
     ) -> None:
         self.encoder, self.given, self.settings, self.dev, self.before = encoder, data, settings, dev, before
-        self.calibration, self.rounds, self.fixed = dict(calibration or {}), rounds, fixed
+        self.folds, self.rounds, self.fixed = folds, rounds, fixed
         self.data = data.runs() if data.incomplete else data
         self.completed: Codes | None = None
 
@@ -321,9 +325,7 @@ class TaggingHooks(Hooks):
         support = Support.of_pairs(pairs, int(keep.sum()), layout.n_labels)
         encoder = replace(model.encoder, extractor=extractor, weight_layout=replace(layout, support=support))
         settings = replace(self.settings, C=float(model.metadata["C"]), checkpoint=None)
-        return TaggingHooks(
-            encoder, replace(self.data, rows=rows), settings, dev, self.before, self.calibration, fixed=True
-        )
+        return TaggingHooks(encoder, replace(self.data, rows=rows), settings, dev, self.before, self.folds, fixed=True)
 
     def complete(self, model: Model, turn: int) -> Examples | None:
         """Complete the unknown labels; None if they are those of the round before."""
@@ -338,10 +340,16 @@ class TaggingHooks(Hooks):
         return self._examples(pieces=False)
 
     def calibrate(self, model: Model) -> dict[str, float]:
-        """Fit the temperature to the dev data; without them, that of the folds."""
-        if self.dev is None:
-            return self.calibration
-        found = self.dev.temperature(model)
+        """Fit the temperature to the dev data; without them by folds, unless the user waits for the end."""
+        if self.dev is not None:
+            found = self.dev.temperature(model)
+        elif self.folds is None:
+            return {} if self.before is None else dict(self.before.calibration)
+        elif model.training is not None and model.training.interrupted:
+            found = None
+        else:
+            with _phase("calibration", self.settings):
+                found = self.folds.temperature(float(model.metadata["C"]))
         return {} if found is None else {"temperature": found}
 
 
