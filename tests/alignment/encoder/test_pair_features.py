@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from oracles import alignment as twin
 import maxmargin as mm
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.encoder.features import _COLUMNS, GROUPS, Evidence, LinkFeatures, WordFeatures
+from maxmargin.tasks.alignment.encoder.link_model import LinkModel
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
 
 WORDS = ["the", "The", "house", "maison", "Président", "president", "1998", "1,998", "36e", ".", ",", "?", "a", "école"]
@@ -151,6 +153,34 @@ def test_identity_and_user_columns():
     np.testing.assert_array_equal(dense[:, -7:], case.lexical[:, None] == np.arange(7))
     only = LinkFeatures(groups=("bias", "extra"), extra_names=("fast", "slow")).matrix(case)
     np.testing.assert_array_equal(only, np.column_stack([np.ones(case.n_cells), case.extra]))
+
+
+@pytest.mark.parametrize("fertility", [1, 2, 3])
+@pytest.mark.parametrize("shapes", [[], [(0, 3)], [(0, 3), (4, 5), (2, 0), (2, 11)]])
+def test_parts_of_pairs_with_an_empty_side(shapes, fertility):
+    case = evidence(shapes, n_lexical=7)
+    sparse = LinkModel(LinkFeatures(groups=(*_COLUMNS, "lexical"), n_lexical=7), fertility)
+    dense = LinkModel(LinkFeatures(groups=tuple(_COLUMNS)), fertility)
+    batch = sparse.batch(case)
+    found = sparse.features(case, batch).to_sparse()
+    assert found.has_sorted_indices
+    n, found = dense.links.n_features, found.toarray()
+    np.testing.assert_array_equal(np.delete(found, range(n, n + 7), axis=1), dense.features(case, batch).rows.dense)
+    expected = np.zeros((batch.n_parts, 7))
+    expected[batch.cells] = case.lexical[:, None] == np.arange(7)
+    np.testing.assert_array_equal(found[:, n : n + 7], expected)
+
+
+def test_features_of_parts_are_not_copied():
+    case = evidence([(20, 30)] * 40, n_lexical=7)
+    model = LinkModel(LinkFeatures(groups=(*_COLUMNS, "lexical"), n_lexical=7), 2)
+    batch = model.batch(case)
+    _ = batch.structure, batch.cells, batch.source_slots, batch.target_slots, case._batch
+    tracemalloc.start()
+    rows = model.features(case, batch).rows
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.3 * (rows.starts.nbytes + rows.columns.nbytes + rows.values.nbytes)
 
 
 @settings(deadline=None, derandomize=True, max_examples=30)

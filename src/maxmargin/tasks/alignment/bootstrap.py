@@ -64,7 +64,10 @@ def bootstrap_aligner(
         evidence = encoder.evidence(some, indexed(some), encoder.translation())
         margins = traveling_margins(evidence, start, settings.fertility)
         near = OPEN * float(np.median(margins[margins > 0])) if (margins > 0).any() else 0.0
+        forward, backward = best_links(evidence)
+        agreement = (forward & backward).sum() / max((forward | backward).sum(), 1)
         gold = AnnotatedPairs.of(encoder, encoder.pack(evidence), margins > near, margins > -near)
+        del some, evidence, margins, forward, backward  # the features have what is needed of them
         gold = replace(gold, anchor=start.carried(encoder.link_model))
         usual = {"C": STRENGTH / len(gold), "false_negative": FALSE_NEGATIVE}
         used = {name: values[0] if len(values) == 1 else usual[name] for name, values in settings.grid.items()}
@@ -74,8 +77,6 @@ def bootstrap_aligner(
             model = choose_and_train(gold, None, fixed, stages)
         except KeyboardInterrupt:
             return untrained(encoder, settings, "interrupted")
-        forward, backward = best_links(evidence)
-    agreement = (forward & backward).sum() / max((forward | backward).sum(), 1)
     return replace(
         model,
         calibration=asdict(Calibration.estimated(agreement)),

@@ -34,8 +34,9 @@ from maxmargin import _checks, _threads
 from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of, vector
-from maxmargin.structures.base import FloatArray, PointStatus
+from maxmargin.structures.base import FloatArray, IntArray, PointStatus
 from maxmargin.tasks.alignment.encoder.evidence import Evidence as Evidence
+from maxmargin.tasks.alignment.translation.words import Int32Array
 
 # fmt: off
 _NINE = (
@@ -196,22 +197,44 @@ class LinkFeatures:
 
     def matrix(self, evidence: Evidence) -> FloatArray | sp.csr_matrix:
         """Features of all cells, shape ``(cells, n_features)``: dense, or CSR where the group ``lexical`` is on."""
-        batch, extra = self._prepare(evidence)
-        status = np.zeros(evidence.n_examples, dtype=np.int8)
-        threads = _threads.current()
-        if not self._n_lexical:
+        if not self.is_sparse:
+            batch, extra = self._prepare(evidence)
+            status = np.zeros(evidence.n_examples, dtype=np.int8)
             dense = np.empty((evidence.n_cells, self.n_features))
-            batch.dense(self._mask, extra, dense, status, threads)
+            batch.dense(self._mask, extra, dense, status, _threads.current())
             _refuse_nonfinite(status)
             return dense
-        counts = np.empty(evidence.n_cells, dtype=np.int64)
-        batch.count(self._mask, extra, self.n_lexical, counts, status, threads)
-        _refuse_nonfinite(status)
-        start = offsets_of(counts)
+        start = offsets_of(self.counts(evidence))
         columns, values = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
-        batch.fill(self._mask, extra, self.n_lexical, start, columns, values, status, threads)
+        self.fill(evidence, start, columns, values)
         narrow = start.astype(np.int32) if start[-1] < 2**31 else start
         return sp.csr_matrix((values, columns, narrow), shape=(evidence.n_cells, self.n_features))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are a sparse matrix."""
+        return self._n_lexical > 0
+
+    def counts(self, evidence: Evidence) -> IntArray:
+        """The number of features of every cell that are not zero, a grid."""
+        batch, extra = self._prepare(evidence)
+        status, counts = np.zeros(evidence.n_examples, dtype=np.int8), np.empty(evidence.n_cells, dtype=np.int64)
+        batch.count(self._mask, extra, self._n_lexical, counts, status, _threads.current())
+        _refuse_nonfinite(status)
+        return counts
+
+    def fill(self, evidence: Evidence, start: IntArray, columns: Int32Array, values: FloatArray) -> None:
+        """Write the features that are not zero.
+
+        Args:
+            evidence: the sentence pairs.
+            start: where those of each cell begin, rising from 0 and with the end of the arrays last; there may be gaps.
+            columns: their columns are written here.
+            values: their values are written here.
+        """
+        batch, extra = self._prepare(evidence)
+        status = np.zeros(evidence.n_examples, dtype=np.int8)
+        batch.fill(self._mask, extra, self._n_lexical, start, columns, values, status, _threads.current())
 
     def scores(self, evidence: Evidence, weights: npt.ArrayLike) -> FloatArray:
         """The score of every cell, a grid: ``matrix(evidence) @ weights`` to rounding, without the matrix."""

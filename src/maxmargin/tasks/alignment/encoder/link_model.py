@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from maxmargin._sparse import sp
 from maxmargin.features.parts import PartFeatures
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.encoder.evidence import Evidence
 from maxmargin.tasks.alignment.encoder.features import LinkFeatures, WordFeatures
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
@@ -56,34 +58,42 @@ class LinkModel:
 
     def features(self, evidence: Evidence, batch: FertilityBatch) -> PartFeatures:
         """The features of all parts, for training."""
-        links = self.links.matrix(evidence)
-        source, target = (side.matrix(evidence) for side in self._words)
         offsets = batch.structure.blocks[0].offsets
-        if not isinstance(links, np.ndarray):
-            return PartFeatures(self._sparse(batch, links, source, target), offsets)
+        if self.links.is_sparse:
+            return PartFeatures(self._sparse(evidence, batch), offsets)
         matrix = np.zeros((batch.n_parts, self.n_weights))
-        matrix[batch.cells, : links.shape[1]] = links
-        at = links.shape[1]
-        for slot in range(batch.n_slots):
-            for parts, rows in ((batch.source_slots, source), (batch.target_slots, target)):
-                matrix[parts[:, slot], at : at + rows.shape[1]] = rows
-                at += rows.shape[1]
+        matrix[batch.cells, : self.links.n_features] = self.links.matrix(evidence)
+        for parts, at, rows in self._slots(evidence, batch):
+            matrix[parts, at : at + rows.shape[1]] = rows
         return PartFeatures(matrix, offsets)
 
-    def _sparse(
-        self, batch: FertilityBatch, links: sp.csr_matrix, source: FloatArray, target: FloatArray
-    ) -> sp.csr_matrix:
-        blocks, parts, at = [sp.csr_matrix(links)], [batch.cells], links.shape[1]
-        blocks[0].resize((links.shape[0], self.n_weights))
+    def _slots(self, evidence: Evidence, batch: FertilityBatch) -> Iterator[tuple[IntArray, int, FloatArray]]:
+        """For each slot and side its parts, the first of its columns, and its features, one row per part."""
+        source, target = (side.matrix(evidence) for side in self._words)
+        at = self.links.n_features
         for slot in range(batch.n_slots):
-            for where, rows in ((batch.source_slots, source), (batch.target_slots, target)):
-                columns = np.tile(np.arange(at, at + rows.shape[1]), len(rows))
-                start = np.arange(len(rows) + 1) * rows.shape[1]
-                blocks.append(sp.csr_matrix((rows.ravel(), columns, start), shape=(len(rows), self.n_weights)))
-                parts.append(where[:, slot])
+            for parts, rows in ((batch.source_slots, source), (batch.target_slots, target)):
+                yield parts[:, slot], at, rows
                 at += rows.shape[1]
-        order = np.argsort(np.concatenate(parts), kind="stable")
-        return sp.csr_matrix(sp.vstack(blocks, format="csr")[order])
+
+    def _sparse(self, evidence: Evidence, batch: FertilityBatch) -> sp.csr_matrix:
+        """The features of all parts, written in place: copies of them would be the largest arrays of training."""
+        counts = np.zeros(batch.n_parts, dtype=np.int64)
+        counts[batch.cells] = self.links.counts(evidence)
+        slots = list(self._slots(evidence, batch))
+        for parts, _, rows in slots:
+            counts[parts] = rows.shape[1]
+        start = offsets_of(counts)
+        columns, values = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
+        if len(batch.cells):
+            first = int(start[batch.cells[0]])  # the slots of a pair with an empty side may come before
+            of_cells = np.append(start[batch.cells], start[-1]) - first
+            self.links.fill(evidence, of_cells, columns[first:], values[first:])
+        for parts, at, rows in slots:
+            where = start[parts][:, None] + np.arange(rows.shape[1])
+            columns[where], values[where] = np.arange(at, at + rows.shape[1]), rows
+        narrow = start.astype(np.int32) if start[-1] < 2**31 else start
+        return sp.csr_matrix((values, columns, narrow), shape=(batch.n_parts, self.n_weights))
 
     def scores(self, evidence: Evidence, batch: FertilityBatch, weights: FloatArray) -> FloatArray:
         """The scores of all parts, without a matrix of link features."""
