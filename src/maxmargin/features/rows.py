@@ -17,13 +17,16 @@ import numpy.typing as npt
 from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import rises
-from maxmargin.structures._arrays import integers, offsets_of, ranges
+from maxmargin.structures._arrays import integers, offsets_of, pieces, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 
 Matrix: TypeAlias = "FloatArray | sp.csr_array | sp.csr_matrix"
 
 SCATTER_LIMIT = 1 << 16
 """Largest ``d k`` (numbers) for which a sparse adjoint scatters: half a megabyte of sums, within second-level cache."""
+
+_ENTRIES = 1 << 18
+"""Number of non-zeros that are copied at a time."""
 
 _NOTHING: FloatArray = np.zeros(0)
 _NO_INDEX = np.zeros(0, dtype=np.int32)
@@ -191,11 +194,30 @@ class Rows:
         rows = rows_of(offsets, chosen)
         if self.dense is not None:
             return Rows(self.dense[rows], self.what)
-        starts, entries = entries_of(self.starts, rows)
+        if isinstance(rows, slice):
+            starts, entries = entries_of(self.starts, rows)
+            columns, values = self.columns[entries], self.values[entries]
+        else:
+            starts = offsets_of(np.diff(self.starts)[rows])
+            columns, values = self._copied(offsets, chosen, int(starts[-1]))
         narrow = starts[-1] <= np.iinfo(self.columns.dtype).max
-        return self._with_sparse(
-            starts.astype(self.columns.dtype) if narrow else starts, self.columns[entries], self.values[entries]
-        )
+        return self._with_sparse(starts.astype(self.columns.dtype) if narrow else starts, columns, values)
+
+    def _copied(self, offsets: IntArray, chosen: IntArray, count: int) -> tuple[npt.NDArray[Any], FloatArray]:
+        """The non-zeros of the chosen examples, ``count`` of them.
+
+        Copied in pieces, as numbers of all of them would take several times the memory of the non-zeros.
+        """
+        first, last = self.starts[offsets[chosen]], self.starts[offsets[chosen + 1]]
+        columns, values = np.empty(count, dtype=self.columns.dtype), np.empty(count)
+        at = 0
+        for some in pieces(np.subtract(last, first, dtype=np.int64), _ENTRIES):
+            entries = ranges(first[some], last[some])
+            to = slice(at, at + len(entries))
+            np.take(self.columns, entries, out=columns[to], mode="clip")
+            np.take(self.values, entries, out=values[to], mode="clip")
+            at += len(entries)
+        return columns, values
 
     def _with_sparse(self, starts: npt.NDArray[Any], columns: npt.NDArray[Any], values: FloatArray) -> Rows:
         other = Rows.__new__(Rows)
