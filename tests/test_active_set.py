@@ -281,3 +281,13 @@ def test_structures_without_examples() -> None:
     assert solution.active_set is not None
     assert len(solution.active_set.alpha) == 0
     assert run(problem, Start(active_set=solution.active_set)).status is Status.CONVERGED
+
+
+def test_a_spent_start_is_dropped_and_gives_the_same_run() -> None:
+    problem = problems.make("chain", seed=3)
+    found = run(problem, tol=0.3).active_set
+    kept, spent = Start(active_set=found), Start(active_set=found, spent=True)
+    first, second = run(problem, kept), run(problem, spent)
+    assert kept.active_set is found
+    assert spent.active_set is None
+    np.testing.assert_array_equal(first.weights, second.weights)

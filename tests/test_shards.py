@@ -134,3 +134,13 @@ def test_a_memory_efficient_run_makes_no_packed_vector_of_the_batch() -> None:
     packed_vector = 8 * n * (length * labels + labels**2)
     # The costs of the node parts, a sixth of a packed vector, and pieces of a million parts while building.
     assert peak < packed_vector
+
+
+def test_gold_outputs_of_ones_take_no_memory_for_their_values() -> None:
+    problem = make("chain", seed=3)
+    shard = problem.select(np.arange(2))
+    whole = SparsePoint.counting(problem.structure, problem.gold_point.index)
+    some = whole.select(np.arange(2), shard.structure)
+    assert whole.value.strides == some.value.strides == (0,)
+    np.testing.assert_array_equal(whole.dense(), problem.gold)
+    np.testing.assert_array_equal(some.dense(), shard.gold)

@@ -14,6 +14,7 @@ from pathlib import Path
 LIMIT: int | None = None
 """Bytes; None for :func:`available`. Tests set it."""
 
+_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -40,6 +41,17 @@ def give_back() -> None:
         import ctypes
 
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_arrays() -> None:
+    """Have arrays of 16 MiB or more returned to the system when they are freed (glibc only, the whole process).
+
+    Otherwise the C library keeps the room of most of them between smaller ones.
+    """
+    with suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 24)
 
 
 def require(n_bytes: float, what: str, remedy: str) -> None:

@@ -59,21 +59,21 @@ class ActiveSet:
         if len(self.starts) != structure.n_examples + 1:
             return None
         owner = np.repeat(np.arange(structure.n_examples), np.diff(self.starts))
-        fine = self._well_formed(structure.sizes[owner])
-        candidates = np.flatnonzero(fine)
-        for piece in pieces(structure.sizes[owner[candidates]], PIECE):
-            outputs = candidates[piece]
+        fine = np.zeros(len(owner), dtype=bool)
+        for piece in pieces(structure.sizes[owner], PIECE):
+            outputs = piece[self._well_formed(piece, structure.sizes[owner[piece]])]
             batch = structure.select(owner[outputs])
             fine[outputs] = _round_trip(batch, self._dense(batch, outputs))
         return self._only(fine, owner)
 
-    def _well_formed(self, sizes: IntArray) -> Flags:
-        """Per output: whether alpha is positive, parts increase and lie in the example, and values are finite."""
-        fine = np.isfinite(self.alpha) & (self.alpha > 0.0)
-        counts = np.diff(self.part_starts)
-        output = np.repeat(np.arange(len(counts)), counts)
-        wrong = (self.part < 0) | (self.part >= sizes[output]) | ~np.isfinite(self.value) | (self.value == 0.0)
-        wrong[1:] |= (np.diff(self.part) <= 0) & (np.diff(output) == 0)
+    def _well_formed(self, outputs: IntArray, sizes: IntArray) -> Flags:
+        """Per consecutive output: whether alpha is positive, parts rise and lie in the example, values are finite."""
+        alpha, bounds = self.alpha[outputs], self.part_starts[outputs[0] : outputs[-1] + 2]
+        part, value = self.part[bounds[0] : bounds[-1]], self.value[bounds[0] : bounds[-1]]
+        fine = np.isfinite(alpha) & (alpha > 0.0)
+        output = np.repeat(np.arange(len(outputs)), np.diff(bounds))
+        wrong = (part < 0) | (part >= sizes[output]) | ~np.isfinite(value) | (value == 0.0)
+        wrong[1:] |= (np.diff(part) <= 0) & (np.diff(output) == 0)
         fine[output[wrong]] = False
         return fine
 

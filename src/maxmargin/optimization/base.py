@@ -148,12 +148,14 @@ class Start:
         z: a packed feasible point of the structures player, for Euclidean geometry; None for the gold outputs.
         potentials: those of its distributions, for entropic geometry; None for the geometry's center.
         active_set: outputs and their weights, for solvers over outputs; None for the gold outputs.
+        spent: whether the run may drop all of these once it has started, as nobody else needs them.
     """
 
     weights: FloatArray | None = None
     z: FloatArray | None = None
     potentials: FloatArray | None = None
     active_set: ActiveSet | None = None
+    spent: bool = False
 
     def __post_init__(self) -> None:
         if self.active_set is not None:
@@ -161,6 +163,12 @@ class Start:
         if self.potentials is not None:
             given = array_of(self.potentials, "potentials", "fiub", "a packed vector of numbers")
             object.__setattr__(self, "potentials", given)
+
+    def spend(self) -> None:
+        """Drop what is not needed any more, if that is allowed."""
+        if self.spent:
+            for name in ("weights", "z", "potentials", "active_set"):
+                object.__setattr__(self, name, None)
 
     def weights_for(self, problem: Problem) -> FloatArray:
         """The start weights, moved into the region; zeros by default."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks, _threads
+from maxmargin import _checks, _memory, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin._vectors import norm
@@ -154,6 +154,7 @@ class _Loop:
         carry.run.deadline = None if stop.max_seconds is None else carry.clock.began + stop.max_seconds
         if not resumed:
             carry.state = self.solver.init(carry.run, start)
+            start.spend()
             self._check(last=False)
         elif carry.schedule.due(carry.iteration) or not carry.certified:  # interrupted before or in a certificate
             self._check(last=self.rules.last(carry))
@@ -218,11 +219,15 @@ class _Loop:
                 pass
             except KeyboardInterrupt:  # the weights are good, but what comes after this run is not wanted
                 status = Status.INTERRUPTED
+        message = self.rules.message(status, certificate, carry)
+        if len(carry.run.shards) > 1:
+            carry.run.shards = ()  # before the active set takes as much
+            _memory.give_back()
         return Solution(
             weights=weights,
             certificate=certificate,
             status=status,
-            message=self.rules.message(status, certificate, carry),
+            message=message,
             history=tuple(carry.history),
             counters=carry.run.counters,
             seconds=carry.clock.seconds,

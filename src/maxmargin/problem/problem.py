@@ -321,7 +321,7 @@ class Problem:
             self.leading_costs,
             np.ascontiguousarray(gold.starts, dtype=np.int64).ravel(),
             gold.index,
-            gold.value,
+            np.ascontiguousarray(gold.value),
             self.scale,
         )
 

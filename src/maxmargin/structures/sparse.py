@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ class SparsePoint:
         starts: where the non-zeros of each example begin in ``index``, block by block; shape
             ``(n_blocks, n_examples + 1)``.
         index: positions in the packed vector, shape ``(n_nonzeros,)``.
-        value: the entries there, shape ``(n_nonzeros,)``.
+        value: the entries there, shape ``(n_nonzeros,)``; not contiguous, but a single number, if all are 1.
     """
 
     structure: Structure
@@ -56,7 +55,7 @@ class SparsePoint:
     @classmethod
     def from_index(cls, structure: Structure, index: IntArray, value: FloatArray | None = None) -> SparsePoint:
         """The vector with ``value`` (by default 1) at the distinct positions ``index``, in any order."""
-        value = np.ones(len(index)) if value is None else value
+        value = _ones(len(index)) if value is None else value
         if (index[1:] < index[:-1]).any():
             order = np.argsort(index, kind="stable")
             index, value = index[order], value[order]
@@ -66,7 +65,8 @@ class SparsePoint:
     def counting(cls, structure: Structure, index: IntArray) -> SparsePoint:
         """The vector that counts how often each position is in ``index``."""
         at, counts = np.unique(index, return_counts=True)
-        return cls._from_index(structure, at, counts.astype(np.float64))
+        value = _ones(len(at)) if len(at) == len(index) else counts.astype(np.float64)
+        return cls._from_index(structure, at, value)
 
     @classmethod
     def joined(cls, structure: Structure, pieces: list[tuple[IntArray, SparsePoint]]) -> SparsePoint:
@@ -117,7 +117,7 @@ class SparsePoint:
         sums = np.bincount(self.owner, np.abs(self.value * values[self.index]), self.structure.n_examples)
         return sums.astype(np.float64, copy=False)
 
-    @cached_property
+    @property
     def owner(self) -> npt.NDArray[np.integer[Any]]:
         """The example of every non-zero, shape ``(n_nonzeros,)``."""
         narrow = np.int32 if self.structure.n_examples < 1 << 31 else np.int64
@@ -136,4 +136,10 @@ class SparsePoint:
             taken.append(mine)
             starts.append(total + offsets_of(last - first))
             total += len(mine)
-        return SparsePoint(structure, np.stack(starts), np.concatenate(index), self.value[np.concatenate(taken)])
+        value = _ones(total) if self.value.strides == (0,) else self.value[np.concatenate(taken)]
+        return SparsePoint(structure, np.stack(starts), np.concatenate(index), value)
+
+
+def _ones(n: int) -> FloatArray:
+    """As many ones, in the memory of one."""
+    return np.broadcast_to(1.0, n)

@@ -55,6 +55,8 @@ SETTINGS = Settings(tol=1e-2, patience=5, random_state=0, metric="auto")
 """The default settings; C is that of the preset, or 0.1."""
 NEGATIVE_PASSES = 2
 """Passes that find the negative support: on CoNLL-2000 a second pass gains 0.07 of F1, a third nothing."""
+LARGE = 1_000_000
+"""Tokens from which on it is worth the time to return memory to the system between phases."""
 NEGATIVE_PIECE = 256
 """Sentences whose active outputs are expanded together."""
 ROUNDS = 4
@@ -70,7 +72,7 @@ TagLoss = Mapping[Hashable, float] | npt.ArrayLike | Loss
 def train_tagger(
     encoder: TaggingEncoder,
     X: Any,
-    y: Any,
+    y: Any = None,
     settings: Settings = SETTINGS,
     *,
     dev: tuple[Any, Any] | None = None,
@@ -85,7 +87,8 @@ def train_tagger(
 
     Args:
         encoder: an encoder that has not been fitted, for example ``TaggingEncoder(preset="chunking")``.
-        X: sentences, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes them.
+        X: sentences, as :class:`~maxmargin.tasks.tagging.SequenceTagger` takes them; or, with a fitted encoder and
+            without ``y``, what :func:`learned` returned, so that the sentences themselves need not be kept.
         y: their labels; unknown ones are completed.
         settings: how to train; the solver "auto" is block-coordinate Frank-Wolfe. ``C=None`` is the default of the
             preset, and without a preset chosen by folds, as is ``C="auto"``.
@@ -103,12 +106,10 @@ def train_tagger(
         The model; ``model.training`` says how training went.
     """
     prune = _checks.number("prune", prune, least=0)
-    X, y = read_whole(X), read_whole(y)
     dev = tuple(map(read_whole, dev)) if isinstance(dev, (tuple, list)) else dev
     with _threads.threads(settings.n_jobs):
-        with _phase("attributes", settings):
-            encoder, data = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
-        _memory.give_back()  # of the strings and tables from which attributes were made
+        encoder, data = (encoder, X) if isinstance(X, LabeledRows) else learned(encoder, X, y, settings, before)
+        del X, y
         weight = checks.weights(sample_weight, len(data.lengths))
         per_token = None if loss_weight is None else checks.per_variable(loss_weight, data.lengths)
         data = replace(data, sentence_weight=weight, loss_weight=per_token)
@@ -152,6 +153,17 @@ def train_tagger(
     assert model.training is not None
     tried = tuple((C, score) for C, score in metadata.get("tried", ()))
     return cast(TaggerModel, replace(model, metadata=metadata, training=replace(model.training, tried=tried)))
+
+
+def learned(
+    encoder: TaggingEncoder, X: Any, y: Any, settings: Settings = SETTINGS, before: TaggerModel | None = None
+) -> tuple[TaggingEncoder, LabeledRows]:
+    """Return an encoder that knows labels and attributes, and the labeled sentences, for :func:`train_tagger`."""
+    X, y = read_whole(X), read_whole(y)
+    with _threads.threads(settings.n_jobs), _phase("attributes", settings):
+        found = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
+    _memory.give_back()  # of the strings and tables from which attributes were made
+    return found
 
 
 def _by_folds(
@@ -294,6 +306,8 @@ class TaggingHooks(Hooks):
         with _phase("first passes", self.settings):
             active_set = first_passes(problem, self.settings.random_state)
             layout = with_negatives(encoder.weight_layout, self.data, active_set)
+        if len(self.data.codes) >= LARGE:
+            _memory.give_back()
         encoder = replace(encoder, weight_layout=layout)
         batch = Batch(examples.batch.structure, layout.features(self.data.rows))
         examples = self._anchored(replace(examples, encoder=encoder, batch=batch), encoder)
@@ -301,7 +315,7 @@ class TaggingHooks(Hooks):
             problem = replace(problem, features=batch.features)
         else:
             problem = examples.problem(self.settings, float(problem.region.metadata()["C"]))
-        return examples, problem, Start(active_set=active_set)
+        return examples, problem, Start(active_set=active_set, spent=True)
 
     def pruned(self, model: TaggerModel, least: float, *, forget: bool = True) -> TaggingHooks:
         """Return hooks for the same sentences without small weights of a model, and attributes that have no others.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maxmargin import _memory
 from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, fail, report
 from maxmargin.tasks.common.checkpoints import Checkpoints
@@ -131,6 +132,7 @@ def train(
 ) -> None:
     """Train a model on labeled sentences."""
     began = time.perf_counter()
+    _memory.return_arrays()
     reserve(out, keep=[train, dev, template, *(text or [])])
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
@@ -159,7 +161,7 @@ def train(
     with errors_as_lines(checkpoints.summary):
         from maxmargin.solvers import Checkpoint
         from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-        from maxmargin.tasks.tagging.training import train_tagger
+        from maxmargin.tasks.tagging.training import learned, train_tagger
         from maxmargin.training import Settings
 
         encoding: dict[str, Any] = {
@@ -201,10 +203,13 @@ def train(
         encoder = TaggingEncoder(**encoding)
         checkpoints.begin(resume)
         fitting = time.perf_counter()
+        described = file_metadata(texts[0], bool(join))
+        encoder, rows = learned(encoder, *data[0], settings)
         dev_data = data[1] if dev is not None else None
-        model = train_tagger(encoder, *data[0], settings, dev=dev_data, folds=folds)
+        del texts, data  # the text is not needed any more, the attributes of its tokens are
+        model = train_tagger(encoder, rows, None, settings, dev=dev_data, folds=folds)
         fitted = time.perf_counter() - fitting
-        model = replace(model, metadata={**model.metadata, "file": file_metadata(texts[0], bool(join))})
+        model = replace(model, metadata={**model.metadata, "file": described})
         with saving(model) as complete, defer_interrupts():
             model.save(out)
             if complete:
