@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import itertools
+import lzma
 import os
 import sys
 import threading
@@ -233,6 +235,25 @@ def test_blocks_are_no_larger_than_needed(tmp_path):
         sizes = [len(data) for _, data in stream.blocks(paragraphs=True)]
     assert sum(sizes) == path.stat().st_size
     assert sorted(sizes)[-2] <= 1000 < max(sizes) <= 4 * 10_001
+
+
+@pytest.mark.parametrize("kind", ["bzip2", "xz", "Zstandard"])
+def test_other_compressed_files(kind, tmp_path):
+    if kind == "Zstandard":
+        pack = pytest.importorskip("zstandard", reason="zstandard is optional").ZstdCompressor().compress
+    else:
+        pack = {"bzip2": bz2.compress, "xz": lzma.compress}[kind]
+    lines = b"".join(b"word%d\n\n" % i for i in range(3000))
+    path = tmp_path / "content"
+    path.write_bytes(pack(lines))
+    with TextBlocks(path, 1000) as stream:
+        assert b"".join(data for _, data in stream.blocks(paragraphs=True)) == lines
+    path.write_bytes(pack(lines)[:-9])
+    with pytest.raises(FileError, match=f"content: damaged {kind} file"), TextBlocks(path, 1000) as stream:
+        list(stream.blocks(paragraphs=True))
+    path.write_bytes(b"BZ\tX\n\n")
+    with TextBlocks(path, 1000) as stream:
+        assert [data for _, data in stream.blocks(paragraphs=True)] == [b"BZ\tX\n\n"]
 
 
 def test_damaged_and_bloated_gzip_is_refused(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import select
 import stat
@@ -12,7 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Self, cast
 
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, problem, read_bytes, refuse_expansion, text_of
+from maxmargin.tasks.common.compression import decompressed
+from maxmargin.tasks.common.text import (
+    STANDARD_INPUT,
+    AnyPath,
+    FileError,
+    problem,
+    read_bytes,
+    refuse_expansion,
+    text_of,
+)
 
 BLOCK = 1 << 17
 """Bytes of a block; one is larger if no sentence ends in it."""
@@ -21,7 +31,7 @@ _SMALL = 1 << 10
 
 
 class TextBlocks:
-    """A text file, or standard input for ``-``, as blocks of whole lines; gzip is decompressed on the way.
+    """A text file, or standard input for ``-``, as blocks of whole lines, decompressed on the way if it is compressed.
 
     A block of a pipe or a terminal is what has come so far, if that has a whole sentence. Used as a context manager.
 
@@ -42,12 +52,16 @@ class TextBlocks:
             else:
                 self._file = stream = open(path, "rb")  # noqa: SIM115 (closed by __exit__)
         self._source: _Source = _Source(stream)
-        self._packed: gzip.GzipFile | None = None
+        self._packed: gzip.GzipFile | io.BufferedReader | None = None
         with _named(self.path):
             start = self._source.read(2)
         self._source.held = start
         if start == b"\x1f\x8b":
-            self._packed = gzip.GzipFile(fileobj=cast(BinaryIO, self._source))
+            self._packed = gzip.GzipFile(fileobj=cast(BinaryIO, self._source))  # gives what has come without waiting
+        elif start in (b"BZ", b"\xfd7", b"\x28\xb5"):
+            with _named(self.path):
+                found = decompressed(cast(BinaryIO, self._source), lambda message: problem(path, None, message))
+            self._packed = cast(io.BufferedReader, found)
 
     def __enter__(self) -> Self:
         return self
@@ -143,6 +157,8 @@ def _named(path: AnyPath) -> Iterator[None]:
     """Name the file in errors of reading."""
     try:
         yield
+    except FileError:
+        raise
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise problem(path, None, f"damaged gzip file ({error}); copy or compress it again") from None
     except OSError as error:
