@@ -111,6 +111,7 @@ def bootstrap(
         else:
             model = bootstrap_aligner(bitext, settings, n_pairs=pairs)
         if out is not None:
+            del learned, bitext, to_align  # not needed while the model is written
             save(model, out, began, annotated=0, as_json=as_json)
             return
         if model.metadata.get("status") == "interrupted":

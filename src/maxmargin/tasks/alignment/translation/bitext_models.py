@@ -111,7 +111,7 @@ class BitextModels:
         kept = self.words.likely(min_probability)
         kept[wanted] = True
         words = self.words.select(self.words.cooccurrences.select(kept), kept)
-        numbers = np.asarray((np.cumsum(kept) - 1)[wanted], dtype=np.int64)
+        numbers = np.searchsorted(np.flatnonzero(kept), wanted)
         kept = self.stems.likely(min_probability) | self.variational.likely(min_probability)
         cooccurrences = self.stems.cooccurrences.select(kept)
         stems, variational = (model.select(cooccurrences, kept) for model in (self.stems, self.variational))

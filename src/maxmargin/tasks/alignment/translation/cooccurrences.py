@@ -107,7 +107,8 @@ class Cooccurrences:
         ]
         rows, columns = np.ascontiguousarray(np.array(shared, dtype=np.int32).reshape(-1, 2).T)
         each = np.arange(len(shared) + 1)  # one sentence pair of two words for each
-        found = self.entries(BitextBatch(each, rows, each, columns, (len(self.source), len(self.target))))
+        batch = BitextBatch(each, rows, each, columns, (len(self.source), len(self.target)))
+        found = replace(self).entries(batch)  # this one would keep the kernel's copy of all entries while models learn
         return np.sort(found[found >= 0])
 
     def names(self, entries: IntArray) -> list[str]:
@@ -120,7 +121,7 @@ class Cooccurrences:
 
     def select(self, kept: npt.NDArray[np.bool_]) -> Self:
         """Only the marked entries."""
-        start = offsets_of(kept)[self.row_start]
+        start = np.searchsorted(np.flatnonzero(kept), self.row_start)
         return replace(self, row_start=start, column=self.column[kept], counts=self.counts[kept])
 
 

@@ -153,7 +153,7 @@ class TranslationModel:
 
     def likely(self, min_probability: float) -> npt.NDArray[np.bool_]:
         """Which entries have at least this probability in a model and a direction."""
-        return np.asarray((np.maximum(self.model1.word, self.hmm.word) >= min_probability).any(axis=1))
+        return np.asarray(((self.model1.word >= min_probability) | (self.hmm.word >= min_probability)).any(axis=1))
 
 
 def learn(
