@@ -43,6 +43,15 @@ def test_a_model_of_conllu_labels_python_tokens(treebank, token):
     assert treebank.predict([[token(word) for word in words] for words in WORDS]) == TAGS
 
 
+def test_lines_of_the_file_are_tokens(treebank):
+    words = ["dog", "The", "sleeps", "cat"]  # in an order that transitions alone would not label so
+    lines = [(str(i), word, "_", "_", *"_" * 6) for i, word in enumerate(words, 1)]
+    assert treebank.predict([lines]) == treebank.predict([words]) != [["DET", "NOUN", "VERB", "DET"]]
+    assert treebank.margins([lines])[0].tolist() == treebank.margins([words])[0].tolist()
+    with pytest.raises(ValueError, match="tokens have 11 columns, and this model has 10: id, word"):
+        treebank.predict([[(*line, "more") for line in lines]])
+
+
 def test_what_is_missing_is_named(treebank):
     with pytest.raises(ValueError, match=r"sentence 0, token 1: no column 'word', .* there are lemma"):
         treebank.predict([[{"word": "The"}, {"lemma": "dog"}]])

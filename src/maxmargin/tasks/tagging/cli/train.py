@@ -259,7 +259,8 @@ def features_of(text: TaggedText, template: str | None, preset: str | None) -> d
             f"{text.source}: {whose} the column {missing[0]!r} besides the labels, and there are "
             f"{', '.join(inputs) or 'none'}; name them with --columns, or give a --template"
         )
-    return {"preset": preset, "columns": inputs}
+    # The place of the labels stays, without a name, so that whole lines of the file are tokens in Python, too.
+    return {"preset": preset, "columns": ["_" if name == text.label else name for name in text.columns]}
 
 
 def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:

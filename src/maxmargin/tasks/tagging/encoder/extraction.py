@@ -239,7 +239,15 @@ class TemplateExtractor(_NamedExtractor):
         width = len(columns) if first is None else len(first) if isinstance(first, (tuple, list)) else 1
         if width == len(used) and not set(used) <= set(columns[:width]):
             return TokenTable.of_lists(sentences, used)
-        return TokenTable.of_lists(sentences, columns[:width] if width <= len(columns) else None)
+        if width <= len(columns):
+            return TokenTable.of_lists(sentences, columns[:width])
+        table = TokenTable.of_lists(sentences)
+        if table.columns[: len(columns)] != tuple(columns):
+            raise ValueError(
+                f"tokens have {width} columns, and this model has {len(columns)}: {', '.join(columns)}; give tokens with "
+                "these, or dictionaries with the names of columns"
+            )
+        return table
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
