@@ -244,8 +244,8 @@ class TemplateExtractor(_NamedExtractor):
         table = TokenTable.of_lists(sentences)
         if table.columns[: len(columns)] != tuple(columns):
             raise ValueError(
-                f"tokens have {width} columns, and this model has {len(columns)}: {', '.join(columns)}; give tokens with "
-                "these, or dictionaries with the names of columns"
+                f"tokens have {width} columns, and this model has {len(columns)}: {', '.join(columns)}; give tokens "
+                "with these, or dictionaries with the names of columns"
             )
         return table
 
