@@ -37,7 +37,7 @@ def available() -> int:
 
 def give_back() -> None:
     """Return freed memory to the system, where the C library would keep it (glibc only)."""
-    with suppress(ImportError, OSError, AttributeError):
+    with suppress(ImportError, OSError, AttributeError, TypeError):
         import ctypes
 
         ctypes.CDLL(None).malloc_trim(0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import pytest
 
 from maxmargin.tasks.alignment import BitextModels, WordAligner, load_corpus
+from maxmargin.tasks.alignment.confidence import CALIBRATED, Calibration
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +52,8 @@ def aligner(make, few):
 
 @pytest.fixture(scope="session")
 def model(aligner, tmp_path_factory):
-    """The aligner's file."""
+    """The aligner's file, with its confidences as if they were calibrated."""
     path = tmp_path_factory.mktemp("aligner") / "model"
-    aligner.save(path, min_probability=0)
+    metadata = {**aligner.model_.metadata, "confidences": CALIBRATED}
+    replace(aligner.model_, calibration=asdict(Calibration()), metadata=metadata).save(path, min_probability=0)
     return path

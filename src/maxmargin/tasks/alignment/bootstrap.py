@@ -77,6 +77,8 @@ def bootstrap_aligner(
             model = choose_and_train(gold, None, fixed, stages)
         except KeyboardInterrupt:
             return untrained(encoder, settings, "interrupted")
+    if settings.start != "packaged" or used["C"] != usual["C"]:  # margins of other sizes than those of the estimate
+        return model
     return replace(
         model,
         calibration=asdict(Calibration.estimated(agreement)),

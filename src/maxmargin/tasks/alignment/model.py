@@ -82,7 +82,7 @@ class AlignerModel(Model):
     @property
     def calibrated(self) -> bool:
         """Whether confidences were calibrated on held-out annotated pairs."""
-        return bool(self.metadata.get("confidences", CALIBRATED) == CALIBRATED)
+        return bool(self.calibration) and self.metadata.get("confidences", CALIBRATED) == CALIBRATED
 
     @property
     def feature_names(self) -> list[str]:

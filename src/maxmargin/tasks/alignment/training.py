@@ -114,6 +114,8 @@ class AlignerSettings:
     def start_weights(self) -> StartWeights | None:
         """The weights to stay close to; None for zeros."""
         if isinstance(self.start, AlignerModel):
+            if not self.start.trained:
+                raise ValueError("start has no weights, as its training was interrupted; give another model")
             return StartWeights.of(self.start.feature_names, self.start.weights)
         return StartWeights.packaged() if isinstance(self.start, str) else self.start
 

@@ -79,7 +79,7 @@ def bootstrap(
     began = time.perf_counter()
     print_lines(verbose)
     if out is not None:
-        reserve(out)
+        reserve(out, keep=[bitext_source, bitext_target])
         if source is not None:
             fail("--out writes a model, --source asks for links; give one of them, and use align predict")
         of_links = ("--method", method), ("--format", form), ("--confidence", confidence), ("--threshold", threshold)
@@ -88,6 +88,8 @@ def bootstrap(
             fail(f"--out writes a model, {ignored[0]} is about links; omit one of them, and use align predict")
     elif as_json:
         fail("--json reports on a model, but without --out links are written; give --out, or --format json for links")
+    if start == "none":
+        fail("bootstrap labels the text by the weights it starts from; omit --start, or give it a model")
     with errors_as_lines():
         once([bitext_source, bitext_target, source, target])
         learned = read_compact(bitext_source, bitext_target)
@@ -116,7 +118,8 @@ def bootstrap(
             return
         if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt
-        tell_of_confidences(model, confidence, threshold)
+        if method is None:
+            tell_of_confidences(model, confidence, threshold)
     with errors_as_lines(PART_WRITTEN):
         written = form or Format.pharaoh
         for first in range(0, len(to_align), BLOCK):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated
 
 import typer
@@ -37,7 +38,9 @@ def convert(
         file = open_links(links, format=form, first=first)
         if reverse:
             file = file.reversed()
-        sure = file.table.confidence is not None or bool(file.table.sure.all())
+        sure = bool(file.table.sure.all())
+        if not sure and file.table.confidence is not None:
+            warnings.warn("marks of possible links are kept, confidences are left out", UserWarning, stacklevel=1)
         found = file.predictions(bitext=bitext) if sure else file.references(bitext=bitext)
     with errors_as_lines(PART_WRITTEN):
         write(found, to, bitext)

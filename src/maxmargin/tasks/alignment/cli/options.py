@@ -14,6 +14,7 @@ import typer
 
 from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.alignment.confidence import UNCALIBRATED
 from maxmargin.tasks.alignment.io.files import Bitext, read_bitext, write_links
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.links import Prediction, Reference
@@ -154,8 +155,8 @@ def tell_of_confidences(model: AlignerModel, confidence: bool, threshold: float 
     """Warn if confidences are asked for that no annotated pairs of these languages vouch for."""
     if (confidence or threshold is not None) and not model.calibrated:
         warnings.warn(
-            f"confidences are {model.metadata['confidences']}: take them as a ranking, and check some links, or give "
-            "annotated pairs to align train",
+            f"confidences are {model.metadata.get('confidences', UNCALIBRATED)}: take them as a ranking, and check "
+            "some links, or give annotated pairs to align train",
             UserWarning,
             stacklevel=2,
         )
@@ -163,8 +164,9 @@ def tell_of_confidences(model: AlignerModel, confidence: bool, threshold: float 
 
 def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
     """Write a model file and report on it."""
-    if not model.trained:  # interrupted before the first weights
-        model.save(out)
+    if not model.trained:  # interrupted before the first weights: translation models alone replace no other model
+        if not out.exists():
+            model.save(out)
         raise KeyboardInterrupt
     with saving(model):
         model.save(out)

@@ -68,7 +68,8 @@ def predict(
         extras = extra_files(extra)
         once([source, target, *extras.values()])
         aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
-        tell_of_confidences(aligner, confidence, threshold)
+        if method is None:
+            tell_of_confidences(aligner, confidence, threshold)
         sizes = _sizes(block, piped=not (_is_file(source) and (target is None or _is_file(target))))
         blocks: Iterator[list[SentencePair]]
         if extras:  # files of links are read whole

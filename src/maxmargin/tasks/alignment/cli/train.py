@@ -83,12 +83,12 @@ def train(
 
     began = time.perf_counter()
     print_lines(verbose)
-    reserve(out)
+    texts = source, target, gold, bitext_source, bitext_target, dev_source, dev_target, dev_gold
+    reserve(out, keep=texts)
     with errors_as_lines():
         given = {"C": numbers("--C", C), "false_negative": numbers("--false-negative", false_negative)}
         extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")
-        bitexts = source, target, bitext_source, bitext_target, dev_source, dev_target
-        once([*bitexts, gold, dev_gold, *extras.values(), *dev_extras.values()])
+        once([*texts, *extras.values(), *dev_extras.values()])
         pairs, references = read_annotated(
             source, target, gold, extra=extras, format=gold_form, first=first, skip_bad=skip_bad
         )

@@ -12,7 +12,7 @@ from maxmargin._terminal import report
 from maxmargin.tasks.alignment.cli.options import BitextTarget
 from maxmargin.tasks.alignment.io.sentences import read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.common.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut
 
 
@@ -28,7 +28,7 @@ def update(
 ) -> None:
     """Let the translation models of a model learn from further bitext, with what they know; the weights stay."""
     began = time.perf_counter()
-    writable(out, keep=[bitext_source, bitext_target])
+    reserve(out, keep=[bitext_source, bitext_target])
     with errors_as_lines():
         once([bitext_source, bitext_target])
         aligner = AlignerModel.load(model, n_jobs=jobs)

@@ -41,7 +41,7 @@ def predict(
     ] = False,
     probabilities: Annotated[
         bool,
-        typer.Option("--probabilities", help="Write the probability of each label, calibrated if trained with --dev."),
+        typer.Option("--probabilities", help="Write the probability of each label, calibrated on --dev or by folds."),
     ] = False,
     known: Annotated[
         str | None,

@@ -133,10 +133,13 @@ def train(
     """Train a model on labeled sentences."""
     began = time.perf_counter()
     _memory.return_arrays()
-    reserve(out, keep=[train, dev, template, *(text or [])])
+    from maxmargin.tasks.tagging.encoder.gazetteers import named_file
+
+    files = [train, dev, template, *(text or []), *(str(named_file(one)[1]) for one in gazetteer or [])]
+    reserve(out, keep=files)
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
-        once([train, dev, template, *(text or []), *(gazetteer or [])])
+        once(files)
         algorithm = _solver(solver)
         grid = "auto" if C == "auto" else numbers("--C", C)
         if folds < 2 and dev is None and (grid == "auto" or (grid is not None and len(grid) > 1)):

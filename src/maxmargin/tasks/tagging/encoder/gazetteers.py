@@ -176,7 +176,7 @@ class Gazetteers:
             named = [(str(name), entries) for name, entries in given.items()]
         else:
             paths = [given] if isinstance(given, (str, PathLike)) else _checks.listed("gazetteers", given, "files")
-            named = [_named(path) for path in paths]
+            named = [named_file(path) for path in paths]
         words = AttributeVocabulary()
         lists: list[Gazetteer] = []
         for name, entries in named:
@@ -262,7 +262,7 @@ def _within(array: Any, kind: Any, least: int, beyond: int) -> bool:
     return not len(array) or bool(least <= array.min() and array.max() < beyond)
 
 
-def _named(path: Any) -> tuple[str, Any]:
+def named_file(path: Any) -> tuple[str, Any]:
     """Return the name and the file of ``NAME=FILE``, or of a file alone."""
     if not isinstance(path, (str, PathLike)):
         raise ValueError(f"a gazetteer must be a file, as FILE or NAME=FILE, got {shown(path)}; or give a dictionary")
