@@ -77,7 +77,7 @@ def bootstrap_aligner(
             model = choose_and_train(gold, None, fixed, stages)
         except KeyboardInterrupt:
             return untrained(encoder, settings, "interrupted")
-    if settings.start != "packaged" or used["C"] != usual["C"]:  # margins of other sizes than those of the estimate
+    if settings.start != "packaged":  # margins of another size than those that the estimate is from
         return model
     return replace(
         model,
