@@ -110,7 +110,7 @@ class Extractor(ABC):
 
     def without(self, attributes: npt.NDArray[np.bool_]) -> Self:
         """Return an extractor that does not know some attributes of tokens; the others are numbered anew in order."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} keeps all attributes; see can_forget")
 
     @abstractmethod
     def state(self) -> State:
