@@ -392,6 +392,10 @@ def test_other_lies(saved, tmp_path):
         ({"kind": None}, None),
         ({"metadata": 3}, "header is incomplete"),
         ({"encoder": []}, "header is incomplete"),
+        ({"version": 2}, "its cut model has version 2, this maxmargin reads 1; update maxmargin"),
+        ({"version": 0}, "train the model again"),
+        ({"version": True}, "version in its header is not a whole number"),
+        ({"version": None}, "version in its header is not a whole number"),
     ):
         refused(tmp_path / "model", changed(data, lambda header, change=change: header.update(change)), message)
     deep = {"tuple": []}

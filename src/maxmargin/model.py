@@ -257,6 +257,7 @@ class Model:
         arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
         header = {
             "kind": self.encoder.kind,
+            "version": self.encoder.version,
             "encoder": {name: value for name, value in state.items() if name not in arrays},
             "calibration": self.calibration,
             "metadata": self.metadata,
@@ -352,6 +353,17 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     return weights
 
 
+def _check_version(encoder: type[Encoder], version: Any) -> None:
+    """ValueError if the encoder part of a file is not of the version that its class writes."""
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise ValueError("the version in its header is not a whole number")
+    if version != encoder.version:
+        remedy = "train the model again" if version < encoder.version else "update maxmargin"
+        raise ValueError(
+            f"its {encoder.kind} model has version {version}, this maxmargin reads {encoder.version}; {remedy}"
+        )
+
+
 def load(
     path: str | Path,
     *,
@@ -384,7 +396,9 @@ def load(
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
             encoder: Encoder = PartsEncoder(structure, _checks.integer("n_features", state["n_features"], least=0))
         else:
-            encoder = encoder_of_kind(kind).from_state(state)
+            found = encoder_of_kind(kind)
+            _check_version(found, header.get("version", 1))
+            encoder = found.from_state(state)
         weights = _restored(arrays, encoder.n_weights)
         signed = encoder.nonnegative()
         if signed is not None and (weights[signed] < 0).any():

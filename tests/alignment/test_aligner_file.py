@@ -208,3 +208,12 @@ def test_no_k_best_or_scores_of_outputs(aligner, few):
         aligner.model_.decision_function(few[0])
     assert aligner.model_.scorer(*few)(aligner.model_) == aligner.score(*few)
     assert aligner.model_.scorer(*few, metric=lambda gold, found: len(found))(aligner.model_) == len(few[0])
+
+
+def test_files_of_another_version_are_refused(small, tmp_path):
+    """Version 1, which no file says, had zeros for the digits of words, so its probabilities are of other words."""
+    header, payload = parts(small[0].read_bytes())
+    for version, remedy in ((None, "train the model again"), (1, "train the model again"), (3, "update maxmargin")):
+        other = _without(header, "version") if version is None else {**header, "version": version}
+        (tmp_path / "model").write_bytes(sealed(other, payload))
+        refused(tmp_path / "model", f"version {version or 1}, this maxmargin reads 2; {remedy}")

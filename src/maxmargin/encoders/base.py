@@ -75,6 +75,12 @@ class Encoder(ABC):
     kind: ClassVar[str]
     """The word for this encoder in model files, by which :func:`maxmargin.load` finds it."""
 
+    version: ClassVar[int] = 1
+    """Version of its part of model files: raised if a file that was written before would load, but mean something else.
+
+    Such files are refused. A file that does not say its version has 1.
+    """
+
     model_class: ClassVar[str] = "maxmargin.model:Model"
     """Where the class of its models is defined, as ``module:class``; by name, as models stand above encoders."""
 

@@ -78,6 +78,7 @@ class AlignmentEncoder(Encoder):
     """
 
     kind = "word alignment"
+    version = 2  # 1 had zeros for the digits of words
     model_class = "maxmargin.tasks.alignment.model:AlignerModel"
 
     link_model: LinkModel
