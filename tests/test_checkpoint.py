@@ -654,7 +654,7 @@ def test_the_previous_checkpoint(tmp_path):
         assert resumed().weights.tobytes() == whole.weights.tobytes()
     path.write_bytes(b"words")
     previous.write_bytes(b"more words")
-    refused(problem, path, r"run is not .*run\.previous is not .*; name another file, or remove both to start over")
+    refused(problem, path, r"run is not .*run\.previous is not .*; name another file, or remove them to start over")
     previous.write_bytes(before)
     refused(problem, path, "or remove it to start over", BlockFrankWolfe(steps=3))  # both are of no use to another run
     path.write_bytes(good)
@@ -665,6 +665,79 @@ def test_the_previous_checkpoint(tmp_path):
     assert previous.exists()
     checkpoint.remove()
     assert not list(tmp_path.iterdir())
+
+
+def test_files_are_kept_in_number(tmp_path):
+    problem = make("chain", n=6, seed=1)
+    whole = run(problem, BlockFrankWolfe(), stop=Stop(1e-9, 12))
+
+    def kept(count: int, stop: Stop) -> Solution:
+        checkpoint = Checkpoint(tmp_path / "run", every=0.0, keep_files=count)
+        return solve(problem, BlockFrankWolfe(), stop=stop, random_state=3, checkpoint=checkpoint)
+
+    kept(1, Stop(1e-9, 6))
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    kept(4, Stop(1e-9, 9))
+    names = ["run", "run.previous", "run.previous-2", "run.previous-3"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    saved = [model_file.read(tmp_path / name)[0]["counters"]["iterations"] for name in names]
+    assert saved == [9, 8, 7, 6]
+    (tmp_path / "run").write_bytes(b"words")
+    (tmp_path / "run.previous").write_bytes((tmp_path / "run.previous").read_bytes()[:-1])
+    with pytest.warns(
+        RuntimeWarning, match=r"run is not .*run\.previous is not .* before it, .*previous-2, at iteration 7"
+    ):
+        assert kept(4, Stop(1e-9, 8)).counters.iterations == 8
+    # The damaged ones are gone, and those before them stay.
+    found = {path.name: model_file.read(path)[0]["counters"]["iterations"] for path in tmp_path.iterdir()}
+    assert found == {"run": 8, "run.previous-2": 7, "run.previous-3": 6}
+    assert kept(4, Stop(1e-9, 12)).weights.tobytes() == whole.weights.tobytes()
+    assert len(list(tmp_path.iterdir())) == 4
+    Checkpoint(tmp_path / "run").remove()  # older ones, too, however many are kept now
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_run_at_a_time(tmp_path):
+    problem, path, tried = make("chain", n=4, seed=1), tmp_path / "run", []
+
+    def again(record: Record) -> None:
+        if not tried:
+            tried.append(1)
+            refused(problem, path, f"run: process {os.getpid()} uses this checkpoint; wait until it ends, or name")
+
+    whole = run(problem, BlockFrankWolfe(), stop=Stop(1e-9, 4))
+    assert run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 4), callbacks=[again]).weights.tobytes() == (
+        whole.weights.tobytes()
+    )
+    assert tried
+    run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 6))  # the first one has ended
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["run", "run.previous"]
+
+
+LIMITED = """
+import resource, sys, warnings
+sys.path.insert(0, sys.argv[2])
+from test_checkpoint import BlockFrankWolfe, Path, Stop, make, run
+problem = make("chain", n=6, seed=1)
+run(problem, BlockFrankWolfe(), Path(sys.argv[1]), stop=Stop(1e-9, 4), every=1e9)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
+    run(problem, BlockFrankWolfe(), Path(sys.argv[1]), stop=Stop(1e-9, 9))
+print([str(one.message) for one in caught if "checkpoint" in str(one.message)][0])
+"""
+
+
+def test_a_disk_without_room(tmp_path):
+    """Files may not grow beyond 300 bytes: the last checkpoint stays, the run goes on."""
+    path = tmp_path / "run"
+    command = [sys.executable, "-c", LIMITED, str(path), str(Path(__file__).parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "the checkpoint could not be written: File too large; training continues, and if it is" in done.stdout
+    assert [one.name for one in tmp_path.iterdir()] == ["run"]
+    problem = make("chain", n=6, seed=1)
+    again = run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 12))
+    assert again.weights.tobytes() == run(problem, BlockFrankWolfe(), stop=Stop(1e-9, 12)).weights.tobytes()
 
 
 def test_where_files_have_one_name_only(tmp_path, monkeypatch):
@@ -698,8 +771,15 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
     problem = make("chain", n=3)
     refused(problem, tmp_path, "is a folder; name a file for the checkpoint")
     refused(problem, tmp_path / "none" / "run", "the folder of the checkpoint does not exist; create it, or")
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    refused(problem, tmp_path / "run", "the folder of the checkpoint is not writable; name another")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda *_: False)
+        refused(problem, tmp_path / "run", "the folder of the checkpoint is not writable; name another")
+
+    def read_only(*_: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", read_only)
+    refused(problem, tmp_path / "run", "run: no file can be written in the folder .*: Read-only file system; name ano")
 
 
 def test_a_disk_that_is_full_later(tmp_path, monkeypatch):
@@ -731,6 +811,7 @@ def test_solvers_that_cannot_be_saved(tmp_path):
         ({"path": "a", "every": float("nan")}, ">= 0 or infinity, got nan"),
         ({"path": "a", "every": "often"}, ">= 0 or infinity, got 'often'"),
         ({"path": "a", "keep": 3}, "keep must be True or False, got 3"),
+        ({"path": "a", "keep_files": 0}, "keep_files must be an integer >= 1 and <= 1000, got 0"),
         ({"path": "a", "fingerprint": 3}, "fingerprint must be a string, got 3"),
     ],
 )

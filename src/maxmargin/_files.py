@@ -9,9 +9,10 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +25,7 @@ _written: ContextVar[list[Path] | None] = ContextVar("maxmargin_written", defaul
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], previous: Sequence[Path] = ()) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path`` when the block is complete; else ``path`` stays what it was.
 
     Written beside it under an unpredictable name. A link stays, and the file that it names is replaced; whatever else
@@ -32,7 +33,8 @@ def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Ite
 
     Args:
         path: the file.
-        previous: the file that was there before gets this name.
+        previous: the file that was there before gets the first of these names, the one that had it the second, and
+            so on.
 
     Raises:
         OSError: something that is not a regular file has this name, or the file cannot be written.
@@ -45,8 +47,12 @@ def replacing(path: str | os.PathLike[str], previous: Path | None = None) -> Ite
             yield file
         if target.exists():
             shutil.copymode(target, temporary)
-        if previous is not None:
-            _keep(target, regular_file(previous))
+        if previous:
+            names = [regular_file(one) for one in previous]
+            for newer, older in reversed([*pairwise(names)]):
+                with suppress(FileNotFoundError):
+                    os.replace(newer, older)
+            _keep(target, names[0])
         regular_file(target)  # which may have become something else since
         with defer_interrupts():
             os.replace(temporary, target)

@@ -22,6 +22,7 @@ import json
 import math
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def _digest(*chunks: bytes | memoryview) -> bytes:
 
 
 def write(
-    path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], previous: Path | None = None
+    path: str | Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], previous: Sequence[Path] = ()
 ) -> None:
     """Write a model file. A file that was there is replaced only when the new one is complete.
 
@@ -67,7 +68,7 @@ def write(
         path: the file.
         header: its header, as plain JSON values.
         arrays: its arrays.
-        previous: where the file that was there is kept, if it is to be.
+        previous: where the files that were there before are kept, the newest first.
 
     Raises:
         OSError: the file cannot be written.

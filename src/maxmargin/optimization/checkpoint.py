@@ -14,83 +14,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks, model_file
-from maxmargin._callers import callers_level
 from maxmargin._interrupts import defer_interrupts
-from maxmargin._messages import FileContentError, shortened, shown
+from maxmargin._messages import shown
 from maxmargin._version import __version__
 from maxmargin.optimization import restored
 from maxmargin.optimization.base import Solver, StateDict
 from maxmargin.optimization.callbacks import Callback, Validation
 from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import CertificateError
+from maxmargin.optimization.checkpoint_files import START_OVER, Checkpoint, CheckpointError, CheckpointFiles
 from maxmargin.optimization.restored import BOUNDS, FIELDS
 from maxmargin.optimization.saved import require, vector
 from maxmargin.problem import Problem
-
-PREVIOUS = ".previous"
-"""The end of the name of the file that holds the save before the last one."""
-
-_START_OVER = "remove it to start over"
-
-
-class CheckpointError(FileContentError):
-    """A checkpoint cannot be resumed, or cannot be written."""
-
-
-class _DamagedError(CheckpointError):
-    """A checkpoint is damaged, so that the previous one may help."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Where a run is saved, how often, and what it belongs to.
-
-    Attributes:
-        path: the file. If it exists, a run resumes from it.
-        every: seconds between saves, which are made at certificates; 0 saves at each.
-        fingerprint: a string for what the problem itself does not show, such as the files that it was made from; a
-            checkpoint with a different one is refused.
-        keep: whether an estimator leaves the file when it is done, for :meth:`remove` once the model is stored.
-    """
-
-    path: str | Path
-    every: float = 30.0
-    fingerprint: str = ""
-    keep: bool = False
-
-    def __post_init__(self) -> None:
-        path: Any = self.path
-        fingerprint: Any = self.fingerprint
-        _checks.path("the path of a checkpoint", path)
-        _checks.number("every", self.every, least=0, infinite=True, hint="seconds between saves; 30 is a good choice")
-        if not isinstance(fingerprint, str):
-            raise ValueError(f"fingerprint must be a string, got {shown(fingerprint)}")
-        _checks.flag("keep", self.keep)
-
-    def beside(self, suffix: str) -> Checkpoint:
-        """The same with a file whose name has a suffix more, for one of several runs."""
-        return dataclasses.replace(self, path=f"{self.path}{suffix}")
-
-    @property
-    def previous(self) -> Path:
-        """The file of the save before the last one, from which a run resumes if the last one is damaged."""
-        return Path(f"{self.path}{PREVIOUS}")
-
-    def remove(self) -> None:
-        """Delete the file and the previous one, if they are there."""
-        for path in (Path(self.path), self.previous):
-            path.unlink(missing_ok=True)
 
 
 class Checkpointer:
@@ -115,6 +57,9 @@ class Checkpointer:
         """The error to raise when bounds contradict each other."""
         return error
 
+    def close(self) -> None:
+        """Let other runs use the files."""
+
 
 class FileCheckpointer(Checkpointer):
     """Restores a run from a file and saves it there; CheckpointError if the solver has no ``state_dict``."""
@@ -133,66 +78,33 @@ class FileCheckpointer(Checkpointer):
             raise CheckpointError(
                 f"with a checkpoint random_state must be None or an integer, got {shown(random_state)}"
             )
-        _check_folder(Path(checkpoint.path))
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
         self.identity = _identity(checkpoint, problem, solver, random_state)
         self._between_steps = self._written = False
         self._resumed = False
-        self._whole = False  # whether the file there is one that this run has read or written
         self._before_certificate: Callable[[], tuple[dict[str, Any], dict[str, Any]]] | None = None
         self._saved_at = time.perf_counter()
+        self.files = CheckpointFiles(checkpoint)
+
+    def close(self) -> None:
+        """Let other runs use the files."""
+        self.files.close()
 
     def resume(self, carry: Carry) -> bool:
-        """Restore the run from the file or, if that is damaged, from the previous one; False if there is none.
+        """Restore the run from the newest file that is not damaged; False if there is none.
 
-        CheckpointError if both are damaged, or the file is of another run.
+        CheckpointError if all are damaged, or the newest is of another run.
         """
-        path, previous = Path(self.checkpoint.path), self.checkpoint.previous
-        try:
-            found = self._resume_from(path, carry)
-        except _DamagedError as damage:
-            try:
-                found = self._resume_from(previous, carry)
-            except _DamagedError as other:
-                raise CheckpointError(f"{damage}; {other}; name another file, or remove both to start over") from None
-            except CheckpointError:  # of another run
-                found = False
-            if not found:
-                raise CheckpointError(f"{damage}; name another file, or {_START_OVER}") from None
-            warnings.warn(
-                f"{damage}; training resumes from the checkpoint before it, {previous}, at iteration {carry.iteration}",
-                RuntimeWarning,
-                stacklevel=callers_level(),
-            )
-        else:
-            self._whole = found
-            if not found:
-                previous.unlink(missing_ok=True)  # of a run that was to start over
+
+        def load(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> str:
+            if difference := _difference(header.get("run"), self.identity):
+                raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {START_OVER}")
+            self._restore(carry, header, arrays)
+            return f"at iteration {carry.iteration}"
+
+        found = self.files.restore(load)
         self._between_steps = self._written = self._resumed = found
         return found
-
-    def _resume_from(self, path: Path, carry: Carry) -> bool:
-        """Restore the run from a file; False if there is none."""
-        try:
-            header, arrays = model_file.read(path)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise CheckpointError(f"{path}: the checkpoint cannot be read: {error.strerror}") from None
-        except model_file.ModelFileError:
-            raise _DamagedError(f"{path} is not a checkpoint, or it is truncated or damaged") from None
-        if header.get("kind") != model_file.CHECKPOINT:
-            raise CheckpointError(f"{path} holds a model, not a checkpoint; name another file")
-        if difference := _difference(header.get("run"), self.identity):
-            raise CheckpointError(f"{path}: this checkpoint is of another run: {difference}; {_START_OVER}")
-        try:
-            self._restore(carry, header, arrays)
-        except (CheckpointError, MemoryError):
-            raise
-        except Exception as error:  # of a solver or callback of the user's own, too
-            reason = shortened(str(error) or type(error).__name__, 300)
-            raise _DamagedError(f"{path}: this checkpoint is damaged: {reason}") from None
-        return True
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
@@ -227,7 +139,7 @@ class FileCheckpointer(Checkpointer):
         if not self._resumed:
             return error
         return CheckpointError(
-            f"{self.checkpoint.path}: the run that resumed from this checkpoint contradicts its bounds; {_START_OVER}, "
+            f"{self.checkpoint.path}: the run that resumed from this checkpoint contradicts its bounds; {START_OVER}, "
             f"and if that run ends like this, too: {error}"
         )
 
@@ -243,7 +155,6 @@ class FileCheckpointer(Checkpointer):
         if len(best.responses):
             arrays["responses"] = best.responses.points
         header: dict[str, Any] = {
-            "kind": model_file.CHECKPOINT,
             "run": self.identity,
             "random": run.random.bit_generator.state,
             "counters": _split(vars(run.counters), "", {}),
@@ -325,32 +236,12 @@ class FileCheckpointer(Checkpointer):
         if self._written:
             return
         header, arrays = (self._before_certificate or self._capture(carry))()
-        try:
-            model_file.write(self.checkpoint.path, header, arrays, self.checkpoint.previous if self._whole else None)
-        except OSError as error:
-            warnings.warn(
-                f"{self.checkpoint.path}: the checkpoint could not be written: {error.strerror}; training continues, "
-                "and if it is interrupted it resumes from the last checkpoint that was written",
-                RuntimeWarning,
-                stacklevel=callers_level(),
-            )
-        else:
-            self._written = self._whole = True
+        self._written = self.files.write(header, arrays) or self._written
         self._saved_at = time.perf_counter()
 
 
 def _stateful(callbacks: Sequence[Callback]) -> list[Any]:
     return [one for one in callbacks if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
-
-
-def _check_folder(path: Path) -> None:
-    """CheckpointError unless a file can be written there, so that a run fails at its start and not after an hour."""
-    if path.is_dir():
-        raise CheckpointError(f"{path} is a folder; name a file for the checkpoint")
-    if not path.parent.is_dir():
-        raise CheckpointError(f"{path}: the folder of the checkpoint does not exist; create it, or name another")
-    if not os.access(path.parent, os.W_OK):
-        raise CheckpointError(f"{path}: the folder of the checkpoint is not writable; name another")
 
 
 def _identity(checkpoint: Checkpoint, problem: Problem, solver: Solver, random_state: Any) -> dict[str, Any]:

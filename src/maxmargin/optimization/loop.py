@@ -19,7 +19,8 @@ from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.callbacks import Callback, Record, asks_to_stop, checked_callbacks
 from maxmargin.optimization.carry import Carry, Clock
 from maxmargin.optimization.certificate import BestBounds, CertificateError, certify
-from maxmargin.optimization.checkpoint import Checkpoint, Checkpointer, FileCheckpointer
+from maxmargin.optimization.checkpoint import Checkpointer, FileCheckpointer
+from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.sparsify import sparsify
 from maxmargin.optimization.stopping import Status, Stop, StopRules
@@ -71,7 +72,7 @@ def solve(
     if checkpoint is not None:
         saved = FileCheckpointer(checkpoint, problem, solver, random_state, callbacks)
     # Overflow is a status here, not a warning: the loop checks every objective and projection for it.
-    with _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
+    with contextlib.closing(saved), _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
         solution = _Loop(problem, solver, stop or Stop(), callbacks, random_state, saved).solve(start or Start())
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularization
     if solution.status not in _SILENT and not expected:

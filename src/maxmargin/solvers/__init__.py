@@ -11,8 +11,8 @@ from maxmargin.optimization.callbacks import Validation as Validation
 from maxmargin.optimization.certificate import Certificate as Certificate
 from maxmargin.optimization.certificate import Proposal as Proposal
 from maxmargin.optimization.certificate import certify as certify
-from maxmargin.optimization.checkpoint import Checkpoint as Checkpoint
-from maxmargin.optimization.checkpoint import CheckpointError as CheckpointError
+from maxmargin.optimization.checkpoint_files import Checkpoint as Checkpoint
+from maxmargin.optimization.checkpoint_files import CheckpointError as CheckpointError
 from maxmargin.optimization.loop import solve as solve
 from maxmargin.optimization.solution import Solution as Solution
 from maxmargin.optimization.stopping import Status as Status

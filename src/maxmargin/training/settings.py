@@ -18,7 +18,7 @@ from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback, ProgressBar, Validation, checked_callbacks
-from maxmargin.optimization.checkpoint import Checkpoint
+from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.optimization.loop import generator
 from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import RESCALINGS, SLACKS, Problem

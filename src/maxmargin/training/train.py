@@ -23,7 +23,7 @@ from maxmargin.losses import Hamming
 from maxmargin.model import Model, Training
 from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Validation
-from maxmargin.optimization.checkpoint import Checkpoint
+from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.optimization.loop import solve
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.stopping import Status

@@ -17,7 +17,8 @@ class Checkpoints:
     def __init__(self, out: Path) -> None:
         self.out = out
         self.path = out.with_name(f"{out.name}.checkpoint")
-        self._own = re.compile(re.escape(self.path.name) + r"(-[0-9]+){0,2}")
+        own = re.escape(self.path.name) + r"(-[0-9]+){0,2}"
+        self._own, self._older = re.compile(own), re.compile(own + r"(\.previous(-[0-9]+)?)?")
 
     def found(self) -> list[Path]:
         """Return the existing ones, the newest last."""
@@ -42,10 +43,8 @@ class Checkpoints:
 
     def remove(self) -> None:
         """Remove all checkpoints, with the saves before the last ones."""
-        from maxmargin.optimization.checkpoint import PREVIOUS  # here, as commands start without solvers
-
         for path in list(self.path.parent.iterdir()):
-            if self._own.fullmatch(path.name.removesuffix(PREVIOUS)) and path.is_file():
+            if self._older.fullmatch(path.name) and path.is_file():
                 path.unlink(missing_ok=True)
 
     def summary(self, written: Sequence[Path] = (), best: bool = False) -> str:

@@ -17,7 +17,7 @@ from maxmargin.encoders.data import checks
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
-from maxmargin.optimization.checkpoint import Checkpoint
+from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.gazetteers import Given
