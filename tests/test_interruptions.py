@@ -151,10 +151,11 @@ PHASES: list[tuple[tuple[str, ...], str, str]] = [
 
 @pytest.fixture
 def handled() -> Iterator[None]:
-    """Signals as in the process of a command."""
+    """Signals as in the process of a command that a terminal has started, whatever this process ignores."""
     kept = {number: signal.getsignal(number) for number in (*_interrupts._ENDING, signal.SIGALRM)}
     hook = sys.unraisablehook
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in _interrupts._ENDING:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     _interrupts.end_on_signals()
     yield
     for number, handler in kept.items():
@@ -241,9 +242,18 @@ def test_an_ignored_signal_stays_ignored(handled):
     assert _interrupts.received() is None
 
 
+AS_IN_A_TERMINAL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+"""A process inherits ignored signals, as from ``nohup`` or a job in the background of a script."""
+
+
 def process(code: str, *arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
-    """A process that first runs some code, then the command line."""
-    code = f"from maxmargin.__main__ import main\n{code}\nmain()"
+    """A process that first runs some code, then the command line, with the signals of a terminal."""
+    code = f"{AS_IN_A_TERMINAL}\nfrom maxmargin.__main__ import main\n{code}\nmain()"
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, **settings
     )
