@@ -7,9 +7,9 @@ import pytest
 
 from maxmargin.tasks.tagging import TaggingEncoder, train_tagger
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.columns.word_classes import WordClasses
 from maxmargin.tasks.tagging.encoder.presets import PRESETS, preset
 from maxmargin.tasks.tagging.encoder.templates import Template
-from maxmargin.tasks.tagging.encoder.word_classes import WordClasses
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 COLUMNS = ("word", "pos")

@@ -20,7 +20,7 @@ from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
-from maxmargin.tasks.tagging.encoder.gazetteers import Given
+from maxmargin.tasks.tagging.encoder.columns.gazetteers import Given
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.folds import FOLDS

@@ -133,7 +133,7 @@ def train(
     """Train a model on labeled sentences."""
     began = time.perf_counter()
     _memory.return_arrays()
-    from maxmargin.tasks.tagging.encoder.gazetteers import named_file
+    from maxmargin.tasks.tagging.encoder.columns.gazetteers import named_file
 
     files = [train, dev, template, *(text or []), *(str(named_file(one)[1]) for one in gazetteer or [])]
     reserve(out, keep=files)
@@ -153,11 +153,11 @@ def train(
         data = [(text.tokens, labels_of(text, unknown)) for text in texts]
         features = features_of(texts[0], template, preset)
         if gazetteer:
-            from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
+            from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
 
             features["gazetteers"] = Gazetteers.read(gazetteer)
         if text:
-            from maxmargin.tasks.tagging.encoder.word_clusters import PlainText
+            from maxmargin.tasks.tagging.encoder.columns.word_clusters import PlainText
 
             features["text"] = PlainText.of([], text)
         reading = time.perf_counter() - began

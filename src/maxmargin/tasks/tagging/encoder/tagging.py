@@ -21,6 +21,7 @@ from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers, Given
 from maxmargin.tasks.tagging.encoder.constraints import check_gold, check_unchanged, transition_constraints
 from maxmargin.tasks.tagging.encoder.extraction import (
     EXTRACTORS,
@@ -31,7 +32,6 @@ from maxmargin.tasks.tagging.encoder.extraction import (
     TokenRows,
     first_token,
 )
-from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers, Given
 from maxmargin.tasks.tagging.encoder.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults, preset

@@ -16,12 +16,10 @@ and functions of a cell may replace ``x``, several of them joined by dots: see :
 dropped if one of its functions has no value.
 
 Lines that begin with ``!`` are settings. ``!optional pos``: lines that use the column ``pos`` are left out if there is
-none. Others add columns: ``!learn class word`` the word classes that
-:class:`~maxmargin.tasks.tagging.encoder.word_classes.WordClasses` learns from column ``word`` and the labels,
-``!cluster cluster word`` the :class:`~maxmargin.tasks.tagging.encoder.word_clusters.WordClusters` of text without
-labels, if there is such text, and ``!gazetteer listed word`` where entries of
-:class:`~maxmargin.tasks.tagging.encoder.gazetteers.Gazetteers` occur; a line that uses this column stands for one line
-per gazetteer.
+none. Others add columns (:mod:`~maxmargin.tasks.tagging.encoder.columns`): ``!learn class word`` the word classes that
+are learned from column ``word`` and the labels, ``!cluster cluster word`` the clusters of words in text without labels,
+if there is such text, and ``!gazetteer listed word`` where entries of gazetteers occur; a line that uses this column
+stands for one line per gazetteer.
 
 A function is computed once per distinct cell of its column, by Python's string functions; a kernel joins the results
 (``token_attributes.hpp``).

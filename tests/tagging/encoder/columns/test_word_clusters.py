@@ -12,7 +12,7 @@ import pytest
 import maxmargin as mm
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging import FileError, SequenceTagger, TokenTable
-from maxmargin.tasks.tagging.encoder.word_clusters import PlainText, WordClusters, _merges, _neighbors
+from maxmargin.tasks.tagging.encoder.columns.word_clusters import PlainText, WordClusters, _merges, _neighbors
 
 
 def f(x: float) -> float:

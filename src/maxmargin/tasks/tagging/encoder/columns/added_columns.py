@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from maxmargin.encoders.base import State
-from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
+from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
+from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded, WordClasses
+from maxmargin.tasks.tagging.encoder.columns.word_clusters import PlainText, WordClusters
 from maxmargin.tasks.tagging.encoder.templates import Template, gazetteer_column
-from maxmargin.tasks.tagging.encoder.word_classes import Coded, WordClasses
-from maxmargin.tasks.tagging.encoder.word_clusters import PlainText, WordClusters
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 _CLASSES = "word_classes_"

@@ -9,7 +9,7 @@ import pytest
 
 import maxmargin as mm
 from maxmargin.tasks.tagging import FileError, SequenceTagger, TokenTable
-from maxmargin.tasks.tagging.encoder.gazetteers import Gazetteers
+from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
 
 
 def slow(entries: list[str], name: str, sentence: list[str]) -> list[str]:
