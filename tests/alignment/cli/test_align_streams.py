@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import zlib
 from functools import partial
 
 import commands
@@ -73,16 +74,22 @@ def test_pipes_begin_with_small_blocks(folder):
     assert [next(sizes) for _ in range(16)] == [*(2**n for n in range(13)), 10000, 10000, 10000]
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("adapt", [(), ("--no-adapt",)])
-def test_the_first_line_is_written_while_the_input_is_open(folder, adapt):
+def test_the_first_line_is_written_while_the_input_is_open(folder, adapt, packed):
     command = [sys.executable, "-m", "maxmargin", "align", "predict", "model", "--source", "-", *adapt]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}  # communicate() sees no buffers
     with subprocess.Popen(command, cwd=folder, **pipes) as process:
-        lines = (folder / "new").read_bytes().splitlines(keepends=True)
-        process.stdin.write(b"".join(lines[:2]))
+        lines = [b"a ||| b\n", *(folder / "new").read_bytes().splitlines(keepends=True)]  # the first has 8 bytes
+        packer = zlib.compressobj(wbits=31)
+        first_part, rest_part = lines[0], b"".join(lines[1:])
+        if packed:
+            first_part = packer.compress(first_part) + packer.flush(zlib.Z_SYNC_FLUSH)
+            rest_part = packer.compress(rest_part) + packer.flush()
+        process.stdin.write(first_part)
         first = process.stdout.readline()
         assert first.endswith(b"\n")
-        rest = process.communicate(b"".join(lines[2:]))[0]
+        rest = process.communicate(rest_part)[0]
     assert process.returncode == 0
     assert (first + rest).count(b"\n") == len(lines)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +12,7 @@ from typing import BinaryIO, cast
 from maxmargin._files import replacing
 from maxmargin._messages import FileContentError
 from maxmargin._terminal import printable
-from maxmargin.tasks.common.compression import ALWAYS, decompressed, expands
+from maxmargin.tasks.common.compression import ALWAYS, compressed, decompressed, expands
 from maxmargin.tasks.common.compression import EXPANSION as EXPANSION
 from maxmargin.tasks.common.compression import most_expanded as most_expanded
 
@@ -142,7 +141,7 @@ def words_of(line: bytes | str) -> list[str]:
 
 @contextmanager
 def open_output(out: AnyPath | BinaryIO) -> Iterator[BinaryIO]:
-    """Open a binary stream: ``out`` itself, or a file, compressed if it ends in ``.gz``; ``-`` is standard output.
+    """Open a binary stream: ``out`` itself, or a file, compressed if its name says so; ``-`` is standard output.
 
     A file is there when the block is complete; before, or if it fails, there is what was there before.
     """
@@ -155,12 +154,7 @@ def open_output(out: AnyPath | BinaryIO) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     try:
-        with replacing(path) as file:
-            if str(path).endswith(".gz"):
-                # Without a name and a time, equal content gives equal files.
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield file
+        with replacing(path) as file, compressed(file, path) as stream:
+            yield stream
     except OSError as error:
         raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None

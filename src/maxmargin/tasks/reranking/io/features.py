@@ -20,6 +20,7 @@ from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, count_of, problem, read_text
 
 _BLANKS = 1
@@ -30,8 +31,8 @@ _RAGGED = 2
 
 
 def feature_name(path: AnyPath) -> str:
-    """Return what the feature of a file is called: like the file without ``.gz``."""
-    return os.path.basename(os.fspath(path)).removesuffix(".gz")
+    """Return what the feature of a file is called: like the file, without the end of compressed ones."""
+    return os.path.basename(plain_name(path))
 
 
 def column_names(name: str, width: int) -> list[str]:
@@ -106,7 +107,7 @@ class Columns:
 def read_columns(path: AnyPath, name: str | None = None) -> Columns:
     """Read a file with the values of one or more features on each line, separated by white space.
 
-    Features are called like the file without ``.gz``, or as given.
+    Features are called like the file, without the end of compressed ones, or as given.
     """
     if name is None:
         if str(path) == STANDARD_INPUT:

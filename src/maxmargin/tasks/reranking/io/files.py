@@ -14,6 +14,7 @@ import numpy as np
 
 from maxmargin._messages import quoted
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.text import AnyPath, count_of, name_of, once, paths_of, problem, read_bytes, text_of
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
@@ -114,7 +115,7 @@ def _lists(
 
 def recognize(path: AnyPath, data: bytes) -> str:
     """Return the format of a text file of lists by its name and its first line with something on it."""
-    name = str(path).lower().removesuffix(".gz")
+    name = plain_name(path).lower()
     if name.endswith((".jsonl", ".json")):
         return "jsonl"
     if name.endswith(".tsv"):

@@ -16,6 +16,7 @@ from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures._arrays import example_numbers
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.text import (
     STANDARD_INPUT,
     AnyPath,
@@ -129,7 +130,7 @@ def _files(paths: AnyPath | Sequence[AnyPath]) -> Iterator[AnyPath]:
 
 
 def _suffix(path: AnyPath) -> str:
-    return os.path.splitext(str(path).lower().removesuffix(".gz"))[1]
+    return os.path.splitext(plain_name(path).lower())[1]
 
 
 def recognize(path: AnyPath, data: bytes) -> str:
@@ -150,7 +151,7 @@ def _ids(found: list[tuple[AnyPath, Arcs]]) -> list[str]:
     several = len(times) > 1
     ids: dict[str, str] = {}
     for number, (path, arcs) in enumerate(found):
-        stem = os.path.basename(str(path).removesuffix(".gz")).rpartition(".")[0]
+        stem = os.path.basename(plain_name(path)).rpartition(".")[0]
         default = stem if several and stem and times[str(path)] == 1 else str(number)
         one = default if arcs.id is None else arcs.id
         where = f"{name_of(path)}, line {arcs.line}"

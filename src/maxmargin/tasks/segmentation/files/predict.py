@@ -11,6 +11,7 @@ import numpy as np
 
 from maxmargin import _threads
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.text import FileError, name_of, problem
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder
 from maxmargin.tasks.segmentation.io import images, scans
@@ -24,7 +25,7 @@ from maxmargin.tasks.segmentation.io.scans import point_seeds, read_scan, write_
 from maxmargin.tasks.segmentation.model import Segmentation, SegmenterModel
 from maxmargin.tasks.segmentation.show.overlay import class_colors, overlay
 
-_ENDS = {"ply": (".ply", ".ply.gz"), "las": (".las", ".laz"), "npz": (".npz",)}
+_ENDS = {"ply": (".ply",), "las": (".las", ".laz"), "npz": (".npz",)}
 """Ends of names by which scans are written in a format; all other names are text."""
 
 
@@ -186,7 +187,7 @@ def _write_scan(
 
 def _scan_name(path: Path, scan: Scan) -> str:
     """The name of an input, with an end that says its format if that of the input does not."""
-    name = path.name.lower()
+    name = plain_name(path.name).lower()
     own = next((format for format, ends in _ENDS.items() if name.endswith(ends)), "text")
     if own == scan.format:
         return path.name

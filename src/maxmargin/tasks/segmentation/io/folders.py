@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.text import AnyPath, count_of, name_of
 from maxmargin.tasks.common.text import FileError as FileError
 from maxmargin.tasks.segmentation.io.classes import ClassCodes
@@ -68,9 +69,9 @@ def list_files(paths: Paths, suffixes: Sequence[str] = SUFFIXES, *, what: str = 
 
 
 def stem_of(path: AnyPath) -> str:
-    """Return the name of a file without folder, end, and ``.gz``."""
+    """Return the name of a file without folder and ends."""
     name = Path(path).name
-    return Path(name.removesuffix(".gz")).stem
+    return Path(plain_name(name)).stem
 
 
 def by_stem(paths: Sequence[Path]) -> dict[str, Path]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._quiet import quiet
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.packages import optional
 from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_bytes
 from maxmargin.tasks.segmentation.io.points import EXTRA, LABEL, Array, Scan, cut_off, make_scan
@@ -150,7 +151,7 @@ def write_las(path: AnyPath, scan: Scan, columns: Mapping[str, Array]) -> None:
         las[name[:32]] = values
     packed = io.BytesIO()
     with quiet():
-        las.write(packed, do_compress=str(path).lower().endswith(".laz"))
+        las.write(packed, do_compress=plain_name(path).lower().endswith(".laz"))
     with open_output(path) as file:
         file.write(packed.getvalue())
 

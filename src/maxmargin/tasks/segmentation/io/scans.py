@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem, read_bytes
+from maxmargin.tasks.common.compression import SUFFIXES as PACKED_SUFFIXES
+from maxmargin.tasks.common.compression import plain_name
+from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, name_of, open_bytes, problem, read_bytes
 from maxmargin.tasks.segmentation.io.arrays import NPY, ZIP, read_arrays, write_arrays
 from maxmargin.tasks.segmentation.io.classes import VOID, ClassCodes, Definition, Value, learned_codes, shown
 from maxmargin.tasks.segmentation.io.las import SIGNATURE, read_las, write_las
@@ -23,7 +23,7 @@ from maxmargin.tasks.segmentation.io.text_scans import read_text_scan, write_tex
 SUFFIXES = tuple(
     end + packed
     for end in (".txt", ".xyz", ".csv", ".pts", ".asc", ".ply", ".las", ".laz", ".npz", ".xyz_label_conf")
-    for packed in ("", ".gz")
+    for packed in ("", *PACKED_SUFFIXES)
 )
 """Ends of names of scans in folders; single files may have any name."""
 
@@ -52,18 +52,10 @@ def read_scan(path: AnyPath, label_column: str | int | None = None) -> Scan:
 def _beginning(path: AnyPath) -> bytes:
     if str(path) == STANDARD_INPUT:
         raise problem(path, None, "scans are read from files; give a file")
-    try:
-        with open(path, "rb") as file:
-            start = file.read(1 << 12)
-    except OSError as error:
-        raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None
-    except ValueError:  # a name that no file can have
-        raise problem(path, None, "no file can have this name; check it") from None
+    with open_bytes(path) as stream:
+        start = stream.read(1 << 12)
     if not start:
         raise problem(path, None, "the file is empty; give a scan with points")
-    if start.startswith(b"\x1f\x8b"):
-        with suppress(zlib.error):  # the reader finds the damage again
-            start = zlib.decompressobj(31).decompress(start, 64)
     return start
 
 
@@ -117,7 +109,7 @@ def write_scan(
     for name, values in added.items():
         if values.shape != (len(scan),):
             raise ValueError(f"{name} has shape {values.shape}; give one value for each of {len(scan)} points")
-    name = str(path).lower().removesuffix(".gz")
+    name = plain_name(path).lower()
     if name.endswith(".ply"):
         write_ply(path, scan, added, [f"class {value} {word}" for value, word in (class_names or {}).items()])
     elif name.endswith((".las", ".laz")):

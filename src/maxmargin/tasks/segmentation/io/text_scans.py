@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_text
 from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, cut_off, make_scan
 
@@ -221,7 +222,7 @@ def _extended_lines(source: AnyPath, columns: Mapping[str, Array]) -> list[str]:
 
 
 def _new_lines(path: AnyPath, scan: Scan, columns: Mapping[str, Array]) -> list[str]:
-    csv = str(path).removesuffix(".gz").lower().endswith(".csv")
+    csv = plain_name(path).lower().endswith(".csv")
     glue = "," if csv else " "
     further: dict[str, Any] = {name: one for name, one in scan.attributes.items() if name not in columns}
     if scan.labels is not None and LABEL not in columns:

@@ -21,6 +21,7 @@ import numpy as np
 from maxmargin._terminal import printable
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.common.compression import plain_name
 from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.tagging.io.table import WORD, AttributeText, Places
 
@@ -119,7 +120,7 @@ def recognize(path: AnyPath, data: bytes, *, named: bool = False) -> str:
 
     If columns are named, possible attributes of CRFsuite are taken for columns.
     """
-    name = str(path).lower().removesuffix(".gz")
+    name = plain_name(path).lower()
     if name.endswith(".conllu"):
         return "conllu"
     if name.endswith((".jsonl", ".json")):
