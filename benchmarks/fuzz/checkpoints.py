@@ -36,7 +36,7 @@ from maxmargin.solvers import (
     solve,
 )
 from maxmargin.training import Settings
-from maxmargin.training.examples import Examples
+from maxmargin.datasets.examples import Examples
 
 _SHORT, _LONG = Stop(tol=1e-9, max_iter=6), Stop(tol=1e-9, max_iter=12)
 

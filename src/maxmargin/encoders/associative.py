@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
-from maxmargin.encoders.data import graphs
+from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.labeled import LabeledEncoder
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
@@ -43,6 +43,14 @@ class AssociativeEncoder(LabeledEncoder):
     def learn(self, parsed: graphs.Graphs, y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
         return replace(self._learned(parsed.nodes, parsed.edge_rows, y), n_clique_features=parsed.clique_width())
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """Widths are those of the first block, or of cliques the first that has some; labels are those of all."""
+        learned = super().learn_blocks(blocks)
+        if not learned.n_clique_features:
+            widths = (self.parse(checks.examples(X)).clique_width() for X, _ in blocks)
+            learned = replace(learned, n_clique_features=next(filter(None, widths), 0))
+        return learned
 
     def batch(self, parsed: graphs.Graphs) -> Batch:
         """The nodes and edges of all graphs."""

@@ -7,7 +7,7 @@ An encoder is a small immutable object: its settings, and what :meth:`Encoder.fi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -122,6 +122,21 @@ class Encoder(ABC):
     @abstractmethod
     def learn(self, parsed: Any, y: Sequence[Any]) -> Self:
         """A copy that knows the feature counts and labels of parsed training data."""
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """A copy that knows what :meth:`learn` would learn from all data, which come in blocks ``(X, y)``.
+
+        ``blocks`` can be gone through several times, and only one of them needs to be in memory. An encoder without
+        this method learns from all data at once.
+        """
+        raise ValueError(
+            f"{type(self).__name__} learns from all data at once and cannot learn from blocks; train in memory"
+        )
+
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        """Objects that all batches refer to, such as a pattern of the weights: a dataset on disk keeps them once."""
+        return ()
 
     @abstractmethod
     def batch(self, parsed: Any) -> Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -44,12 +44,19 @@ class ChainEncoder(LabeledEncoder):
     def learn(self, parsed: tuple[checks.Rows, checks.Rows | None], y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be) and widths."""
         _check_order(self.order)
-        learned = self._learned(*parsed, y)
-        if self.order == 2 and learned.n_edge_features:
+        return self._learned(*parsed, y)._checked()
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """See :meth:`LabeledEncoder.learn_blocks`."""
+        return super().learn_blocks(blocks)._checked()
+
+    def _checked(self) -> Self:
+        """The encoder itself; ValueError if chains of its order do not have so many labels, or edge features."""
+        if self.order == 2 and self.n_edge_features:
             raise ValueError("order=2 has no edge features yet; leave them out, or use order=1")
-        if self.order == 2 and learned.n_labels > MOST_LABELS:
-            raise ValueError(f"order=2 needs at most {MOST_LABELS} labels, got {learned.n_labels}; use order=1")
-        return learned
+        if self.order == 2 and self.n_labels > MOST_LABELS:
+            raise ValueError(f"order=2 needs at most {MOST_LABELS} labels, got {self.n_labels}; use order=1")
+        return self
 
     def batch(self, parsed: tuple[checks.Rows, checks.Rows | None]) -> Batch:
         """The positions (and edges) of all sequences."""

@@ -16,7 +16,7 @@ A clique ``c`` whose nodes all have label ``l`` scores ``u_l'x_c`` with ``u_l >=
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -87,6 +87,14 @@ class CutEncoder(KernelEncoder):
             n_clique_features=parsed.clique_width(),
             support=self._support(parsed.nodes),
         )
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """Widths are those of the first block, or of cliques the first that has some."""
+        learned = super().learn_blocks(blocks)
+        if not learned.n_clique_features:
+            widths = (self.parse(checks.examples(X)).clique_width() for X, _ in blocks)
+            learned = replace(learned, n_clique_features=next(filter(None, widths), 0))
+        return learned
 
     def batch(self, parsed: graphs.Graphs) -> Batch:
         """The nodes and edges of all graphs."""

@@ -5,7 +5,7 @@ A kernel may take the place of the features of positions or nodes; those of edge
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -71,6 +71,16 @@ class LabeledEncoder(KernelEncoder):
             n_edge_features=0 if edges is None else edges.width,
             support=self._support(nodes),
         )
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """Widths are those of the first block, labels those of all."""
+        learned = super().learn_blocks(blocks)
+        if self.classes is not None:
+            return learned
+        seen: dict[Hashable, None] = {}
+        for _, y in blocks:
+            seen |= dict.fromkeys(Labels.parse(checks.examples(y, "y")).flat)
+        return replace(learned, classes=Labels(list(seen), np.zeros(1, dtype=np.int64)).vocabulary())
 
     def _edge_matrix(self, nodes: checks.Rows, edges: checks.Rows | None) -> Any:
         """All rows of edges (None where pairs do not see the input); the widths of both are checked."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -17,6 +17,16 @@ from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import PartFeatures
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.structures.base import FloatArray, IntArray
+
+
+Own = TypeVar("Own", bound=Encoder)
+
+
+def learn_first(encoder: Own, blocks: Iterable[tuple[Any, Any]]) -> Own:
+    """What an encoder learns from the first of some blocks; packing checks that the others fit."""
+    for X, y in blocks:
+        return encoder.learn(encoder.parse(checks.examples(X)), encoder.parse_outputs(checks.examples(y, "y")))
+    raise ValueError("there are no examples: give at least one")
 
 
 class RowsEncoder(Encoder):
@@ -35,6 +45,10 @@ class RowsEncoder(Encoder):
     def learn(self, parsed: tuple[list[Any], checks.Rows], y: Sequence[Any]) -> Self:
         """The number of features."""
         return cast(Self, replace(cast(Any, self), n_features=parsed[1].width))
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """The number of features is that of the first block."""
+        return learn_first(self, blocks)
 
     @property
     def n_weights(self) -> int:
@@ -77,6 +91,15 @@ class KernelEncoder(Encoder):
     def _support(self, rows: checks.Rows) -> KernelMap | None:
         """The map that a kernel learns from training rows."""
         return None if self.kernel is None else KernelMap.learn(self.kernel, rows.matrix)
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """Widths are those of the first block; ValueError with a kernel, which compares all rows."""
+        if self.kernel is not None:
+            raise ValueError(
+                "a kernel compares every row with the rows of all training data, which must be in memory; use explicit "
+                "features, or train in memory"
+            )
+        return learn_first(self, blocks)
 
     def _row_matrix(self, rows: checks.Rows) -> Matrix | Rows:
         """The rows of features, or what the kernel puts in their place."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -54,19 +54,28 @@ class TreeEncoder(LabeledEncoder):
         if self.width is not None:
             _checks.integer("width", self.width, least=1)
         learned = self._learned(parsed.nodes, parsed.optional_edge_rows(), y)
+        return replace(learned, clique_sizes=(), n_clique_features=0)._with_cliques(parsed)
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """Widths are those of the first block, labels and sizes of cliques those of all."""
+        learned = super().learn_blocks(blocks)
+        for X, _ in blocks:
+            learned = learned._with_cliques(self.parse(checks.examples(X)))
+        return learned
+
+    def _with_cliques(self, parsed: graphs.Graphs) -> Self:
+        """A copy that knows the cliques of further graphs."""
         cliques, rows = graphs.cliques(parsed.inputs)
         for index, own in enumerate(cliques):
             largest = max(map(len, own), default=0)
-            if learned.n_labels**largest > MOST_JOINT_WEIGHTS:
+            if self.n_labels**largest > MOST_JOINT_WEIGHTS:
                 raise ValueError(
-                    f"example {index}: a clique of {largest} nodes with {learned.n_labels} labels needs more than "
+                    f"example {index}: a clique of {largest} nodes with {self.n_labels} labels needs more than "
                     f"{MOST_JOINT_WEIGHTS} weights; give smaller cliques or fewer labels"
                 )
-        return replace(
-            learned,
-            clique_sizes=tuple(sorted({len(clique) for own in cliques for clique in own})),
-            n_clique_features=0 if rows is None else checks.Rows(rows, "clique features").width,
-        )
+        sizes = {len(clique) for own in cliques for clique in own}.union(self.clique_sizes)
+        width = self.n_clique_features if rows is None else checks.Rows(rows, "clique features").width
+        return replace(self, clique_sizes=tuple(sorted(sizes)), n_clique_features=width)
 
     def batch(self, parsed: graphs.Graphs) -> Batch:
         """The nodes and edges of all graphs."""

@@ -1,6 +1,6 @@
 """One way from encoded examples to a model: settings, training, and the choice of settings on held-out data."""
 
-from maxmargin.training.examples import Examples
+from maxmargin.datasets.examples import Examples
 from maxmargin.training.good import BestGood
 from maxmargin.training.hooks import Hooks
 from maxmargin.training.settings import Settings

@@ -10,7 +10,7 @@ from maxmargin import _checks
 from maxmargin.model import Model
 from maxmargin.optimization.base import Start
 from maxmargin.problem import Problem
-from maxmargin.training.examples import Examples
+from maxmargin.datasets.examples import Examples
 from maxmargin.training.hooks import Hooks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
 from maxmargin.problem import Problem
-from maxmargin.training.examples import Examples
+from maxmargin.datasets.examples import Examples
 
 
 class Hooks:

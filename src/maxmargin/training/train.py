@@ -30,7 +30,7 @@ from maxmargin.optimization.stopping import Status
 from maxmargin.problem import Problem
 from maxmargin.structures.base import FloatArray
 from maxmargin.training import selection
-from maxmargin.training.examples import Examples
+from maxmargin.datasets.examples import Examples
 from maxmargin.training.hooks import Hooks
 from maxmargin.training.settings import Settings
 

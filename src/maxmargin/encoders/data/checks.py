@@ -171,8 +171,10 @@ def pairs(value: npt.ArrayLike, index: int, what: str, shape: str) -> IntArray:
     return integers(found, f"example {index}: {what}")
 
 
-def weights(value: npt.ArrayLike | None, n_examples: int, name: str = "sample_weight") -> FloatArray | None:
-    """Example weights: finite, >= 0, one per example, not all zero."""
+def weights(
+    value: npt.ArrayLike | None, n_examples: int, name: str = "sample_weight", *, some: bool = True
+) -> FloatArray | None:
+    """Example weights: finite, >= 0, one per example, and if these are all examples (``some``) not all zero."""
     if value is None:
         return None
     wanted = f"numbers of shape ({n_examples},), one per example"
@@ -184,7 +186,7 @@ def weights(value: npt.ArrayLike | None, n_examples: int, name: str = "sample_we
     if not np.isfinite(found).all() or (found < 0).any():
         index = int(np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[0])
         raise ValueError(f"example {index}: {name} must be finite and >= 0, got {found[index]}; use 0 to ignore it")
-    if not found.any():
+    if some and not found.any():
         raise ValueError(f"{name} is zero for every example: nothing is left; give at least one a positive weight")
     return found
 

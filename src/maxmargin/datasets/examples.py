@@ -1,21 +1,44 @@
-"""Encoded training examples."""
+"""Encoded training examples in memory, and what both they and those on disk ask of settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.data import checks
+from maxmargin.losses import Loss
 from maxmargin.problem import GoodOutputs, Problem
+from maxmargin.regions import Region
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.training.settings import Settings
+
+
+class ProblemSettings(Protocol):
+    """The settings that a training problem is made with; see :class:`maxmargin.training.Settings`."""
+
+    @property
+    def loss(self) -> Loss | None:
+        """The loss that was chosen, or None."""
+
+    @property
+    def rescaling(self) -> str:
+        """How the loss scales the margin."""
+
+    @property
+    def slack(self) -> str:
+        """How violations count."""
+
+    def loss_used(self) -> Loss:
+        """The loss, chosen or not."""
+
+    def region(self, encoder: Encoder, n_weights: int, C: float) -> Region:
+        """Set and penalty of the weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +79,31 @@ class Examples:
     ) -> Examples:
         """Fit an encoder to user data; weights and costs as :meth:`maxmargin.StructuredSVM.fit` takes them."""
         fitted, batch, gold = encoder.fit(X, y)
-        structure = batch.structure
-        per_part = None
+        weight = checks.weights(sample_weight, batch.structure.n_examples)
+        return cls(fitted, batch, gold, weight)._weighted(loss_weight, costs)
+
+    @classmethod
+    def encoded(
+        cls,
+        encoder: Encoder,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: npt.ArrayLike | None = None,
+        loss_weight: Sequence[npt.ArrayLike] | None = None,
+        costs: Sequence[npt.ArrayLike] | None = None,
+    ) -> Examples:
+        """Encode some of the examples that an encoder has been fitted to."""
+        batch = encoder.transform(X)
+        gold = encoder.encode(batch, encoder.parse_outputs(checks.examples(y, "y")))
+        weight = checks.weights(sample_weight, batch.structure.n_examples, some=False)
+        return cls(encoder, batch, gold, weight)._weighted(loss_weight, costs)
+
+    def _weighted(self, loss_weight: Sequence[npt.ArrayLike] | None, costs: Sequence[npt.ArrayLike] | None) -> Self:
+        structure, per_part = self.batch.structure, None
         if loss_weight is not None:
             per_part = np.repeat(checks.per_variable(loss_weight, structure.n_variables), structure.n_states)
         own = None if costs is None else checks.per_part(costs, np.diff(structure.blocks[0].offsets))
-        return cls(fitted, batch, gold, checks.weights(sample_weight, structure.n_examples), per_part, own)
+        return replace(self, loss_weight=per_part, costs=own)
 
     def __len__(self) -> int:
         return self.batch.structure.n_examples
@@ -81,10 +123,10 @@ class Examples:
             costs=None if self.costs is None else self.costs[variables],
         )
 
-    def problem(self, settings: Settings, C: float) -> Problem:
+    def problem(self, settings: ProblemSettings, C: float) -> Problem:
         """The training problem."""
-        if self.costs is not None and settings.loss is not None:
-            raise ValueError("costs take the place of the loss; give loss or costs, not both")
+        if self.costs is not None:
+            refuse_loss(settings)
         problem = Problem.build(
             self.batch.structure,
             self.batch.features,
@@ -102,3 +144,9 @@ class Examples:
     def weights_of(self, weights: FloatArray) -> FloatArray:
         """Weights of the model from those of :meth:`problem`."""
         return weights if self.anchor is None else weights + self.anchor
+
+
+def refuse_loss(settings: ProblemSettings) -> None:
+    """ValueError if a loss was chosen for examples with costs."""
+    if settings.loss is not None:
+        raise ValueError("costs take the place of the loss; give loss or costs, not both")
