@@ -18,6 +18,7 @@ from harness import Target
 from mutations import resealed
 
 from maxmargin import Graph
+from maxmargin.datasets.examples import Examples
 from maxmargin.encoders.chain import ChainEncoder
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.matching import MatchingEncoder
@@ -36,7 +37,6 @@ from maxmargin.solvers import (
     solve,
 )
 from maxmargin.training import Settings
-from maxmargin.datasets.examples import Examples
 
 _SHORT, _LONG = Stop(tol=1e-9, max_iter=6), Stop(tol=1e-9, max_iter=12)
 

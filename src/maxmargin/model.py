@@ -16,7 +16,7 @@ from maxmargin import _checks, _threads, model_file
 from maxmargin._callers import callers_level
 from maxmargin._vectors import rises
 from maxmargin._version import __version__
-from maxmargin.encoders.base import Batch, Encoder, encoder_of_kind
+from maxmargin.encoders.base import Batch, Encoder, stored_encoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.parts import PartsEncoder
 from maxmargin.structures.base import FloatArray, IntArray, Labeling, Points, PointStatus, Structure
@@ -253,16 +253,9 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
-        target, state = _checks.path("path", path), self.encoder.state()
-        arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
-        header = {
-            "kind": self.encoder.kind,
-            "version": self.encoder.version,
-            "encoder": {name: value for name, value in state.items() if name not in arrays},
-            "calibration": self.calibration,
-            "metadata": self.metadata,
-            "library": __version__,
-        }
+        target = _checks.path("path", path)
+        header, arrays = self.encoder.stored()
+        header |= {"calibration": self.calibration, "metadata": self.metadata, "library": __version__}
         model_file.write(target, header, {**_stored(self.weights), **arrays})
 
     def describe(self) -> dict[str, Any]:
@@ -353,17 +346,6 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     return weights
 
 
-def _check_version(encoder: type[Encoder], version: Any) -> None:
-    """ValueError if the encoder part of a file is not of the version that its class writes."""
-    if isinstance(version, bool) or not isinstance(version, int):
-        raise ValueError("the version in its header is not a whole number")
-    if version != encoder.version:
-        remedy = "train the model again" if version < encoder.version else "update maxmargin"
-        raise ValueError(
-            f"its {encoder.kind} model has version {version}, this maxmargin reads {encoder.version}; {remedy}"
-        )
-
-
 def load(
     path: str | Path,
     *,
@@ -390,15 +372,14 @@ def load(
             raise ValueError("its header is incomplete")
         if not all(isinstance(value, float) and np.isfinite(value) for value in calibration.values()):
             raise ValueError("its calibration is not made of finite numbers")
-        state = {**header["encoder"], **{name: array for name, array in arrays.items() if name not in _OWN}}
+        others = {name: array for name, array in arrays.items() if name not in _OWN}
         if kind == PartsEncoder.kind:
             if structure is None:
                 raise ValueError("it was trained with a structure of your own: load(path, structure=...)")
-            encoder: Encoder = PartsEncoder(structure, _checks.integer("n_features", state["n_features"], least=0))
+            n_features = _checks.integer("n_features", header["encoder"]["n_features"], least=0)
+            encoder: Encoder = PartsEncoder(structure, n_features)
         else:
-            found = encoder_of_kind(kind)
-            _check_version(found, header.get("version", 1))
-            encoder = found.from_state(state)
+            encoder = stored_encoder(header, others)
         weights = _restored(arrays, encoder.n_weights)
         signed = encoder.nonnegative()
         if signed is not None and (weights[signed] < 0).any():

@@ -1,0 +1,21 @@
+"""Encoded training examples, in memory or in files that are mapped as they are used."""
+
+from maxmargin.datasets.dataset import Shard, ShardedDataset
+from maxmargin.datasets.examples import Examples
+from maxmargin.datasets.freezing import FrozenError
+from maxmargin.datasets.shard_file import ShardError
+from maxmargin.datasets.sources import ColumnSource, DataBlock, DataSource, IteratorSource, SequenceSource, parquet
+
+__all__ = [
+    "ColumnSource",
+    "DataBlock",
+    "DataSource",
+    "Examples",
+    "FrozenError",
+    "IteratorSource",
+    "SequenceSource",
+    "Shard",
+    "ShardError",
+    "ShardedDataset",
+    "parquet",
+]

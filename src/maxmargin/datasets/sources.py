@@ -19,6 +19,11 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._messages import shown
 
+
+class SourceError(ValueError):
+    """A source gives what is not a block of examples, or can be gone through only once."""
+
+
 BLOCK_EXAMPLES = 1024
 """Examples that are read together, unless a source has blocks of its own."""
 
@@ -87,12 +92,13 @@ class IteratorSource(DataSource):
         for item in islice(self._iterator, self._size):
             if isinstance(item, DataBlock):
                 if pairs:
-                    raise ValueError("a source gives either blocks or single examples, not both")
+                    raise SourceError("a source gives either blocks or single examples, not both")
                 return item
             if not isinstance(item, (tuple, list)) or len(item) != 2:
-                raise ValueError(
+                table = "; of a table make a ColumnSource" if isinstance(item, dict) else ""
+                raise SourceError(
                     f"example {self._count + len(pairs)}: a source must give pairs (x, y) of an input and its output, "
-                    f"or DataBlock(X, y), got {shown(item)}"
+                    f"or DataBlock(X, y), got {shown(item)}{table}"
                 )
             pairs.append((item[0], item[1]))
         self._count += len(pairs)
@@ -123,7 +129,13 @@ class SequenceSource(DataSource):
         costs: Sequence[Any] | None = None,
         block_examples: int = BLOCK_EXAMPLES,
     ) -> None:
-        given = {"X": X, "y": y, "sample_weight": sample_weight, "loss_weight": loss_weight, "costs": costs}
+        given: dict[str, Any] = {
+            "X": X,
+            "y": y,
+            "sample_weight": sample_weight,
+            "loss_weight": loss_weight,
+            "costs": costs,
+        }
         for name, values in given.items():
             if values is not None and not (hasattr(values, "__len__") and hasattr(values, "__getitem__")):
                 raise ValueError(f"{name} must be a sequence with one entry per example, got {shown(values)}")
@@ -196,7 +208,7 @@ class ColumnSource(DataSource):
         if not isinstance(how, str):
             return [how({name: column[i] for name, column in columns.items()}) for i in range(count)]
         if how not in columns:
-            raise ValueError(f"the table has no column {how!r}; there are {', '.join(map(repr, columns))}")
+            raise SourceError(f"the table has no column {how!r}; there are {', '.join(map(repr, columns))}")
         return [_plain(value) for value in columns[how]]
 
     def reset(self) -> None:
@@ -246,14 +258,14 @@ def _columns_of(batch: Any) -> dict[str, Sequence[Any]]:
         return {str(name): batch[name].tolist() for name in batch.columns}
     if hasattr(batch, "keys"):
         return {str(name): batch[name] for name in batch.keys()}  # noqa: SIM118 (not every table is a dictionary)
-    raise ValueError(f"a table must have named columns, got {shown(batch)}")
+    raise SourceError(f"a table must have named columns, got {shown(batch)}")
 
 
 def _plain(value: Any) -> Any:
     """Lists of rows of numbers as a matrix; everything else as it is."""
-    if isinstance(value, list) and value and isinstance(value[0], (list, np.ndarray)) and len(value[0]):
-        if isinstance(value[0][0], (int, float, np.number)) and not isinstance(value[0][0], bool):
-            return np.array(value, dtype=np.float64)
+    rows = isinstance(value, list) and value and isinstance(value[0], (list, np.ndarray)) and len(value[0])
+    if rows and isinstance(value[0][0], (int, float, np.number)) and not isinstance(value[0][0], bool):
+        return np.array(value, dtype=np.float64)
     return value
 
 
@@ -266,13 +278,13 @@ def as_source(given: Any, block_examples: int = BLOCK_EXAMPLES) -> DataSource:
     if callable(given):
         return IteratorSource(given, block_examples)
     if isinstance(given, Iterator):
-        raise ValueError(
+        raise SourceError(
             f"a source is gone through twice, and {shown(given)} ends after once; give a function that returns a new "
             "iterator"
         )
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes, dict)):
         return IteratorSource(lambda: given, block_examples)
-    raise ValueError(f"the source must be {_WANTED}, got {shown(given)}")
+    raise SourceError(f"the source must be {_WANTED}, got {shown(given)}")
 
 
 class Blocks:
@@ -291,12 +303,12 @@ class Blocks:
             if not count:
                 continue
             self.first = first
-            if len(block.y) != count and not isinstance(block.y, tuple):
-                raise ValueError(f"a block has {count} inputs but {len(block.y)} outputs: give one output per input")
+            if isinstance(block.y, list) and len(block.y) != count:
+                raise SourceError(f"a block has {count} inputs but {len(block.y)} outputs: give one output per input")
             yield block
             first += count
 
     def _of_pair(self, found: Any) -> DataBlock:
         if isinstance(found, (tuple, list)) and len(found) == 2:
             return DataBlock(*found)
-        raise ValueError(f"next() of a source must return DataBlock(X, y), (X, y) or None, got {shown(found)}")
+        raise SourceError(f"next() of a source must return DataBlock(X, y), (X, y) or None, got {shown(found)}")

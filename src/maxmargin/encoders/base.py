@@ -199,3 +199,23 @@ class Encoder(ABC):
     @abstractmethod
     def from_state(cls, state: State) -> Self:
         """The encoder of a model file; ValueError, KeyError or TypeError if the state makes no sense."""
+
+    def stored(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Its part of a file's header, as plain JSON values, and its arrays, for :func:`stored_encoder`."""
+        state = self.state()
+        arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+        plain = {name: value for name, value in state.items() if name not in arrays}
+        return {"kind": self.kind, "version": self.version, "encoder": plain}, arrays
+
+
+def stored_encoder(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Encoder:
+    """The encoder of a file; ValueError, KeyError or TypeError if its state makes no sense."""
+    found, version = encoder_of_kind(header["kind"]), header.get("version", 1)
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise ValueError("the version in its header is not a whole number")
+    if version != found.version:
+        remedy = "train the model again" if version < found.version else "update maxmargin"
+        raise ValueError(
+            f"its {found.kind} model has version {version}, this maxmargin reads {found.version}; {remedy}"
+        )
+    return found.from_state({**header["encoder"], **arrays})

@@ -18,7 +18,6 @@ from maxmargin.features.parts import PartFeatures
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.structures.base import FloatArray, IntArray
 
-
 Own = TypeVar("Own", bound=Encoder)
 
 

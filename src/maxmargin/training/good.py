@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin.datasets.examples import Examples
 from maxmargin.model import Model
 from maxmargin.optimization.base import Start
 from maxmargin.problem import Problem
-from maxmargin.datasets.examples import Examples
 from maxmargin.training.hooks import Hooks
 
 

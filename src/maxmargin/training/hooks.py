@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from maxmargin.datasets.examples import Examples
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
 from maxmargin.problem import Problem
-from maxmargin.datasets.examples import Examples
 
 
 class Hooks:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from maxmargin import _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
+from maxmargin.datasets.examples import Examples
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming
 from maxmargin.model import Model, Training
@@ -30,7 +31,6 @@ from maxmargin.optimization.stopping import Status
 from maxmargin.problem import Problem
 from maxmargin.structures.base import FloatArray
 from maxmargin.training import selection
-from maxmargin.datasets.examples import Examples
 from maxmargin.training.hooks import Hooks
 from maxmargin.training.settings import Settings
 

@@ -1,0 +1,322 @@
+"""Encoded training examples on disk: a folder with an index and one file per shard, which are mapped as they are used.
+
+``index.json`` names the shards with their sizes and checksums; ``encoder.model`` holds the fitted encoder in the format
+of model files; ``000000.shard`` and so on hold the examples (:mod:`maxmargin.datasets.shard_file`). A folder without an
+index whose ``building.jsonl`` is there was not completed (:mod:`maxmargin.datasets.build`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from maxmargin import _checks, model_file
+from maxmargin._files import replacing
+from maxmargin._version import __version__
+from maxmargin.datasets import shard_file
+from maxmargin.datasets.examples import Examples
+from maxmargin.datasets.freezing import FrozenError, freeze, thaw
+from maxmargin.datasets.shard_file import ShardError
+from maxmargin.datasets.sources import BLOCK_EXAMPLES
+from maxmargin.encoders.base import Batch, Encoder, stored_encoder
+from maxmargin.features.base import Features
+from maxmargin.problem import GoodOutputs
+from maxmargin.structures.base import SHARD_PARTS, Structure
+from maxmargin.structures.sparse import SparsePoint
+
+FORMAT = 1
+INDEX, ENCODER, JOURNAL = "index.json", "encoder.model", "building.jsonl"
+_NAME = re.compile(r"[0-9]{6,9}\.shard")
+_AGAIN = "copy the folder again, or build the dataset anew"
+
+Good = Callable[[Encoder, Batch, Sequence[Any]], GoodOutputs | None]
+"""Finds the good outputs of a block of examples, see :mod:`maxmargin.problem.good`."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of a dataset.
+
+    Attributes:
+        file: its name.
+        first: number of its first example.
+        examples: number of its examples.
+        parts: number of their parts.
+        bytes: length of the file.
+        digest: SHA-256 of its contents, in hexadecimal.
+    """
+
+    file: str
+    first: int
+    examples: int
+    parts: int
+    bytes: int
+    digest: str
+
+    @classmethod
+    def parse(cls, given: Any) -> Shard:
+        """Of an index; ValueError, KeyError or TypeError if it makes no sense."""
+        names = "first", "examples", "parts", "bytes"
+        numbers = {name: _checks.integer(name, given[name], least=0) for name in names}
+        if not isinstance(given["file"], str) or not _NAME.fullmatch(given["file"]):
+            raise ValueError("a shard has a name that is not one")
+        if not isinstance(given["digest"], str):
+            raise ValueError("a shard has no digest")
+        return cls(file=given["file"], digest=given["digest"], **numbers)
+
+
+class ShardedDataset:
+    """Encoded training examples in a folder, of which only one shard at a time is in memory.
+
+    ``fit`` of any estimator takes one in place of ``X`` and ``y``. Build it once with :meth:`build`.
+
+    Args:
+        folder: the folder.
+
+    Attributes:
+        folder: the folder.
+        shards: its files, in order.
+        n_weights: length of the weights of a model.
+        formulation: which good outputs the examples have; "gold" for one each.
+
+    Raises:
+        ShardError: there is no dataset in the folder, or its index is damaged; later, where a shard is used, that its
+            file is missing or damaged.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(_checks.path("folder", folder)).absolute()
+        index = _read_index(self.folder)
+        try:
+            self.shards = tuple(Shard.parse(one) for one in index["shards"])
+            self.n_weights = _checks.integer("n_weights", index["n_weights"], least=0)
+            self.formulation, self.has_costs = str(index["formulation"]), bool(index["costs"])
+            self._encoder_digest, self.digest = str(index["encoder"]), str(index["digest"])
+            ends = [0, *(one.first + one.examples for one in self.shards)]
+            if not self.shards or any(one.first != end for one, end in zip(self.shards, ends, strict=False)):
+                raise ValueError("its shards do not follow each other")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ShardError(f"{self.folder / INDEX} is damaged ({error}); {_AGAIN}") from None
+
+    @classmethod
+    def build(
+        cls,
+        folder: str | os.PathLike[str],
+        encoder: Encoder,
+        source: Any,
+        *,
+        shard_parts: int = SHARD_PARTS,
+        block_examples: int = BLOCK_EXAMPLES,
+        good: Good | None = None,
+        overwrite: bool = False,
+        resume: bool = False,
+    ) -> ShardedDataset:
+        """Encode examples block by block into a folder: one pass to learn (labels, feature counts), one to encode.
+
+        Args:
+            folder: the folder, made if it does not exist.
+            encoder: an encoder that has not been fitted.
+            source: a :class:`~maxmargin.datasets.DataSource`, or anything else that has one: a pair ``(X, y)`` of
+                sequences, a list of pairs ``(x, y)``, or a function that returns an iterator of such pairs.
+            shard_parts: about how many parts a shard has; packed vectors of one shard are in memory during training.
+            block_examples: examples that are read together, where the source does not say; memory is that of so many
+                inputs, and of one shard.
+            good: finds the good outputs of a block where examples have several.
+            overwrite: replace a dataset that is in the folder.
+            resume: complete a dataset whose building was interrupted; the source must be the same.
+
+        Returns:
+            The dataset.
+
+        Raises:
+            ValueError: the data do not fit; the example is named.
+            FrozenError: the encoder's batches are made of classes that are not the library's.
+            OSError: a file cannot be written.
+        """
+        from maxmargin.datasets.build import build
+
+        target = Path(_checks.path("folder", folder)).absolute()
+        build(
+            target,
+            encoder,
+            source,
+            shard_parts=_checks.integer("shard_parts", shard_parts, least=1),
+            block_examples=_checks.integer("block_examples", block_examples, least=1),
+            good=good,
+            overwrite=overwrite,
+            resume=resume,
+        )
+        return cls(target)
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return self.shards[-1].first + self.shards[-1].examples
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self):,} examples, {self.n_parts:,} parts, {len(self.shards)} shards, {self.nbytes:,} bytes"
+        return f"ShardedDataset({str(self.folder)!r}): {sizes}"
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts of all examples."""
+        return sum(one.parts for one in self.shards)
+
+    @property
+    def nbytes(self) -> int:
+        """Length of all shard files."""
+        return sum(one.bytes for one in self.shards)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The fitted encoder."""
+        path = self.folder / ENCODER
+        try:
+            if hashlib.sha256(path.read_bytes()).hexdigest() != self._encoder_digest:
+                raise ValueError("its checksum is not the one in the dataset's index")
+            return stored_encoder(*model_file.read(path))
+        except FileNotFoundError:
+            raise ShardError(f"{path} is missing; {_AGAIN}") from None
+        except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError, RecursionError) as error:
+            raise ShardError(f"{path} cannot be used ({error}); {_AGAIN}") from None
+
+    def examples(self, shard: int) -> Examples:
+        """The examples of one shard, around memory that is mapped from its file.
+
+        The first time a process opens a file its checksum is compared.
+        """
+        entry = self.shards[shard]
+        path = self.folder / entry.file
+        verify = not _verified(path, entry.digest)
+        header, arrays = shard_file.read(path, entry.digest, verify=verify)
+        try:
+            found = thaw(header["examples"], arrays, self.encoder.shared)
+            examples = Examples(self.encoder, **_checked(found, entry, self.n_weights))
+        except (KeyError, FrozenError) as error:
+            raise ShardError(f"{path} cannot be used: {error}; {_AGAIN}") from None
+        if verify:
+            _remember(path, entry.digest)
+        return examples
+
+    def __iter__(self) -> Iterator[Examples]:
+        """The examples of every shard, one shard after the other."""
+        return (self.examples(shard) for shard in range(len(self.shards)))
+
+    def verify(self) -> None:
+        """Compare the checksums of all files; ShardError naming the first that differs."""
+        for entry in self.shards:
+            shard_file.read(self.folder / entry.file, entry.digest, verify=True)
+
+
+_FIELDS = "batch", "gold", "example_weight", "loss_weight", "costs", "good"
+
+
+def write_shard(path: Path, first: int, examples: Examples) -> Shard:
+    """Write the file of some examples."""
+    examples.batch.features.adjoint(examples.gold.dense())  # makes what a file keeps and takes time to make
+    parts = {name: getattr(examples, name) for name in _FIELDS}
+    description, arrays = freeze(parts, examples.encoder.shared)
+    length, digest = shard_file.write(path, {"examples": description}, arrays)
+    structure = examples.batch.structure
+    return Shard(path.name, first, structure.n_examples, structure.n_parts, length, digest)
+
+
+def _checked(found: Any, entry: Shard, n_weights: int) -> dict[str, Any]:
+    """The fields of a shard, if they are of the right kinds and sizes: all else is checked where it is used."""
+    kinds = {"batch": Batch, "gold": SparsePoint}
+    if not isinstance(found, dict) or set(found) != set(_FIELDS):
+        raise FrozenError("it does not hold examples")
+    if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
+        raise FrozenError("it does not hold examples")
+    structure, features = found["batch"].structure, found["batch"].features
+    if not isinstance(structure, Structure) or not isinstance(features, Features):
+        raise FrozenError("its batch is not one")
+    try:
+        sizes = structure.n_examples, structure.n_parts, features.n_parts, features.n_weights
+    except Exception as error:
+        raise FrozenError(f"its structure makes no sense ({error})") from None
+    if sizes != (entry.examples, entry.parts, entry.parts, n_weights):
+        raise FrozenError("its sizes are not those of the index")
+    if found["gold"].structure is not structure:
+        raise FrozenError("its gold outputs belong to another batch")
+    return found
+
+
+_known: dict[tuple[str, str], tuple[int, int, int]] = {}
+"""Files whose contents were compared with a digest in this process, and how they were then: inode, size and time."""
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _verified(path: Path, digest: str) -> bool:
+    return _known.get((str(path), digest)) == _stamp(path)
+
+
+def _remember(path: Path, digest: str) -> None:
+    _known[str(path), digest] = _stamp(path)
+
+
+def write_index(
+    folder: Path, encoder: Encoder, digest: str, shards: list[Shard], formulation: str, costs: bool
+) -> None:
+    """Write the index, which makes the folder a dataset."""
+    index = {
+        "format": FORMAT,
+        "library": __version__,
+        "kind": encoder.kind,
+        "encoder": digest,
+        "n_weights": encoder.n_weights,
+        "examples": sum(one.examples for one in shards),
+        "parts": sum(one.parts for one in shards),
+        "bytes": sum(one.bytes for one in shards),
+        "formulation": formulation,
+        "costs": costs,
+        "shards": [vars(one) for one in shards],
+    }
+    index["digest"] = _index_digest(index)
+    with replacing(folder / INDEX) as file:
+        file.write(json.dumps(index, indent=1).encode("ascii"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _index_digest(index: dict[str, Any]) -> str:
+    plain = {name: value for name, value in index.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _read_index(folder: Path) -> dict[str, Any]:
+    path = folder / INDEX
+    try:
+        index = json.loads(path.read_bytes())
+        if not isinstance(index, dict) or not isinstance(index.get("format"), int):
+            raise ValueError("it is not the index of a dataset")
+    except (FileNotFoundError, NotADirectoryError):
+        if (folder / JOURNAL).exists():
+            raise ShardError(
+                f"{folder} holds a dataset that was not completed; build it again with resume=True, or with "
+                "overwrite=True to start anew"
+            ) from None
+        raise ShardError(
+            f"{folder} holds no dataset ({INDEX} is missing); make one with ShardedDataset.build"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ShardError(f"{path} cannot be read ({error}); {_AGAIN}") from None
+    if index["format"] != FORMAT:
+        remedy = "build the dataset anew" if index["format"] < FORMAT else "update maxmargin"
+        raise ShardError(f"{path} has format {index['format']}, this version of maxmargin reads {FORMAT}; {remedy}")
+    if index.get("digest") != _index_digest(index):
+        raise ShardError(f"{path} is damaged: its contents do not match their checksum; {_AGAIN}")
+    return index
