@@ -25,8 +25,9 @@ from mutations import Generator, mutated, resealed
 
 import maxmargin as mm
 from maxmargin.tasks.alignment import WordAligner
+from maxmargin.tasks.alignment.io.bitext import read_bitext, read_sentences
 from maxmargin.tasks.alignment.io.corpus import parse_corpus
-from maxmargin.tasks.alignment.io.files import open_links, read_bitext, read_sentences
+from maxmargin.tasks.alignment.io.link_files import open_links
 from maxmargin.tasks.common.text import read_text
 from maxmargin.tasks.reranking import Reranker
 from maxmargin.tasks.reranking.io.features import read_columns

@@ -23,7 +23,7 @@ from maxmargin.tasks.alignment import (
     evaluate,
     model,
 )
-from maxmargin.tasks.alignment.io.files import format_links
+from maxmargin.tasks.alignment.io.link_files import format_links
 from maxmargin.tasks.alignment.metrics.symmetrization import METHODS
 
 NONE = np.zeros((0, 2), dtype=np.int64)

@@ -15,7 +15,7 @@ import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import read_bitext, write_links
 from maxmargin.tasks.alignment.cli import predict
-from maxmargin.tasks.alignment.io.files import bitext_blocks
+from maxmargin.tasks.alignment.io.bitext import bitext_blocks
 
 run = partial(commands.run, "align")
 

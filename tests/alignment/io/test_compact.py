@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin.tasks.alignment import SentencePair, load_corpus, read_bitext
 from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner
-from maxmargin.tasks.alignment.io import files
+from maxmargin.tasks.alignment.io import bitext
 from maxmargin.tasks.alignment.io.compact import CompactPairs, read_compact
 from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner
 from maxmargin.tasks.alignment.translation.words import fingerprints
@@ -22,7 +22,7 @@ def words_of(pairs):
 @pytest.fixture
 def both(tmp_path, monkeypatch):
     """A file of the corpus, which is read in small blocks."""
-    monkeypatch.setattr(files, "_BLOCK", 1000)
+    monkeypatch.setattr(bitext, "BLOCK", 1000)
     lines = (f"{' '.join(e)} ||| {' '.join(f)}\n" for e, f in CORPUS)
     (tmp_path / "both").write_text("".join(lines) + "\n ||| x\n", encoding="utf-8")
     return tmp_path / "both"

@@ -14,17 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from maxmargin.tasks.alignment import FileError, WordAligner
-from maxmargin.tasks.alignment.io.files import (
-    Bitext,
-    format_links,
-    open_links,
-    read_bitext,
-    read_links,
-    read_references,
-    read_sentences,
-    write_links,
-)
+from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext, read_sentences
 from maxmargin.tasks.alignment.io.formats import table
+from maxmargin.tasks.alignment.io.link_files import format_links, open_links, read_links, read_references, write_links
 from maxmargin.tasks.alignment.io.link_formats import FIRST, FORMATS
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
 

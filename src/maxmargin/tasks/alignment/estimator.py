@@ -69,7 +69,7 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
 
         Args:
             X: sentence pairs: a list or another iterable, such as a
-                :class:`~maxmargin.tasks.alignment.io.files.Bitext`. Each is a :class:`SentencePair`, or a tuple
+                :class:`~maxmargin.tasks.alignment.io.bitext.Bitext`. Each is a :class:`SentencePair`, or a tuple
                 ``(source, target)`` of lists of words or of strings, which are split at ASCII white space.
             y: for each pair a :class:`Reference`, or its links ``(source, target)``, which are then all sure.
             bitext: further sentence pairs without annotations, given like ``X``, for the translation models: the more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,9 +22,8 @@ from maxmargin.tasks.alignment.cli.options import (
     align,
     left_behind,
     optional_bitext,
-    reused,
     save,
-    started,
+    settings_of,
     tell_of_confidences,
 )
 from maxmargin.tasks.alignment.io.compact import read_compact
@@ -71,10 +70,7 @@ def bootstrap(
 ) -> None:
     """Learn from a bitext alone. Writes a model with --out, without it links, as fast_align does."""
     from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner, translation_aligner
-    from maxmargin.tasks.alignment.training import (
-        AlignerSettings,
-        counted_once,
-    )  # here, as other verbs need no training
+    from maxmargin.tasks.alignment.training import counted_once  # here, as other verbs need no training
 
     began = time.perf_counter()
     print_lines(verbose)
@@ -95,17 +91,10 @@ def bootstrap(
         learned = read_compact(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
     with errors_as_lines(left_behind):
-        given: dict[str, Any] = {"C": C, "false_negative": false_negative}
-        settings = AlignerSettings(
-            fertility=fertility,
-            tol=tol,
-            random_state=seed,
-            n_jobs=jobs,
-            models=reused(reuse),
-            start=started(start),
-            verbose=True,
-            **{name: value for name, value in given.items() if value is not None},
-        )
+        settings = settings_of(
+            fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start,
+            C=C, false_negative=false_negative,
+        )  # fmt: skip
         to_align = learned if asked is None else as_pairs(asked)
         bitext = learned if asked is None else counted_once(learned, to_align)
         if method is not None:

@@ -15,7 +15,7 @@ from maxmargin.tasks.alignment.cli.options import (
     optional_bitext,
     write,
 )
-from maxmargin.tasks.alignment.io.files import open_links
+from maxmargin.tasks.alignment.io.link_files import open_links
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 

@@ -5,26 +5,30 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.confidence import UNCALIBRATED
-from maxmargin.tasks.alignment.io.files import Bitext, read_bitext, write_links
+from maxmargin.tasks.alignment.io.bitext import Bitext, bitext_blocks, read_bitext
+from maxmargin.tasks.alignment.io.link_files import write_links
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.links import Prediction, Reference
-from maxmargin.tasks.alignment.io.sentences import SentencePair, alignable, warn_of_long
+from maxmargin.tasks.alignment.io.sentences import SentencePair, alignable, read_pairs, warn_of_long
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning
 from maxmargin.tasks.common.commands import saving, written_line
 from maxmargin.tasks.common.text import FileError
+
+if TYPE_CHECKING:
+    from maxmargin.tasks.alignment.training import AlignerSettings
 
 BLOCK = 10_000
 """Sentence pairs that are aligned at a time, unless that is given."""
@@ -95,6 +99,23 @@ def optional_bitext(source: str | None, target: str | None) -> Bitext | None:
     return None if source is None else read_bitext(source, target)
 
 
+def blocks_of(
+    source: str, target: str | None, extras: Mapping[str, str], sizes: Iterator[int] | None
+) -> Iterator[list[SentencePair]]:
+    """Read sentence pairs block by block, so that memory does not grow with the text; files of links are read whole.
+
+    Args:
+        source: source sentences, or lines of both languages.
+        target: target sentences.
+        extras: names and files of extra columns.
+        sizes: the number of pairs of each block, without end; None takes pairs as they come.
+    """
+    if extras:
+        pairs = iter(read_pairs(source, target, extra=extras))
+        return iter(lambda: list(islice(pairs, BLOCK if sizes is None else next(sizes))), [])
+    return ([SentencePair(*pair) for pair in part] for part in bitext_blocks(source, target, sizes))
+
+
 def extra_files(given: Sequence[str] | None, option: str = "--extra") -> dict[str, str]:
     """Names and files of ``NAME=FILE``."""
     found: dict[str, str] = {}
@@ -108,16 +129,22 @@ def extra_files(given: Sequence[str] | None, option: str = "--extra") -> dict[st
     return found
 
 
-def reused(model: Path | None) -> BitextModels | None:
-    """The translation models of ``--reuse``."""
-    return None if model is None else AlignerModel.load(model).encoder.models
+def settings_of(
+    *, fertility: int, tol: float, seed: int, jobs: int, reuse: Path | None, start: str | None, **given: Any
+) -> AlignerSettings:
+    """The settings of a command that trains; None among ``given`` stands for the default."""
+    from maxmargin.tasks.alignment.training import AlignerSettings  # here, as the other verbs do not need training
 
-
-def started(start: str | None) -> AlignerModel | str | None:
-    """The setting ``start`` of ``--start``."""
-    if start is None:
-        return "packaged"
-    return None if start == "none" else AlignerModel.load(Path(start))
+    return AlignerSettings(
+        fertility=fertility,
+        tol=tol,
+        random_state=seed,
+        n_jobs=jobs,
+        models=None if reuse is None else AlignerModel.load(reuse).encoder.models,
+        start="packaged" if start is None else None if start == "none" else AlignerModel.load(Path(start)),
+        verbose=True,
+        **{name: value for name, value in given.items() if value is not None},
+    )
 
 
 class UnknownWordsOnce:

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated
 
@@ -22,12 +22,11 @@ from maxmargin.tasks.alignment.cli.options import (
     Threshold,
     UnknownWordsOnce,
     align,
+    blocks_of,
     extra_files,
     tell_of_confidences,
 )
-from maxmargin.tasks.alignment.io.files import bitext_blocks
 from maxmargin.tasks.alignment.io.link_formats import Format
-from maxmargin.tasks.alignment.io.sentences import SentencePair, read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 from maxmargin.tasks.common.options import Jobs, Verbose
@@ -71,17 +70,8 @@ def predict(
         if method is None:
             tell_of_confidences(aligner, confidence, threshold)
         sizes = _sizes(block, piped=not (_is_file(source) and (target is None or _is_file(target))))
-        blocks: Iterator[list[SentencePair]]
-        if extras:  # files of links are read whole
-            pairs = iter(read_pairs(source, target, extra=extras))
-            blocks = iter(lambda: list(islice(pairs, next(sizes))), [])
-        else:
-            # Without adaptation pairs do not depend on each other, so they are aligned as they come.
-            as_they_come = not adapt and block is None
-            blocks = (
-                [SentencePair(*pair) for pair in part]
-                for part in bitext_blocks(source, target, None if as_they_come else sizes)
-            )
+        # Without adaptation pairs do not depend on each other, so they are aligned as they come.
+        blocks = blocks_of(source, target, extras, None if not adapt and block is None else sizes)
         some = next(blocks, [])
     first, once_only = 1, UnknownWordsOnce()
     while some:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from maxmargin.tasks.alignment.cli.options import BLOCK, Extra, Source, Target, UnknownWordsOnce, extra_files
-from maxmargin.tasks.alignment.io.files import bitext_blocks
-from maxmargin.tasks.alignment.io.sentences import SentencePair, read_pairs
+from maxmargin.tasks.alignment.cli.options import BLOCK, Extra, Source, Target, UnknownWordsOnce, blocks_of, extra_files
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 from maxmargin.tasks.common.options import Jobs, Verbose
@@ -40,13 +37,8 @@ def score(
         extras = extra_files(extra)
         once([source, target, *extras.values()])
         aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
-        blocks: Iterator[list[SentencePair]]
-        if extras:  # files of links are read whole
-            pairs = iter(read_pairs(source, target, extra=extras))
-            blocks = iter(lambda: list(islice(pairs, BLOCK)), [])
-        else:
-            sizes = repeat(BLOCK) if adapt else None  # without adaptation pairs are scored as they come
-            blocks = ([SentencePair(*pair) for pair in part] for part in bitext_blocks(source, target, sizes))
+        # Without adaptation pairs are scored as they come.
+        blocks = blocks_of(source, target, extras, repeat(BLOCK) if adapt else None)
         some, once_only = next(blocks, []), UnknownWordsOnce()
     while some:
         with errors_as_lines(PART_WRITTEN), once_only.block():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,8 @@ from maxmargin.tasks.alignment.cli.options import (
     Target,
     extra_files,
     left_behind,
-    reused,
     save,
-    started,
+    settings_of,
 )
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.sentences import read_annotated
@@ -79,7 +78,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Learn from annotated sentence pairs and a bitext without annotations, the larger the better."""
-    from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner  # the other verbs do not need it
+    from maxmargin.tasks.alignment.training import train_aligner  # the other verbs do not need it
 
     began = time.perf_counter()
     print_lines(verbose)
@@ -112,17 +111,7 @@ def train(
                 dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form, first=first, skip_bad=skip_bad
             )
     with errors_as_lines(left_behind):
-        settings: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
-        how = AlignerSettings(
-            fertility=fertility,
-            tol=tol,
-            random_state=seed,
-            n_jobs=jobs,
-            models=reused(reuse),
-            start=started(start),
-            verbose=True,
-            **settings,
-        )
+        how = settings_of(fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start, **given)
         model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
         save(model, out, began, annotated=annotated, as_json=as_json)

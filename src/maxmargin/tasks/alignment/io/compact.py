@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.io.files import bitext_blocks
+from maxmargin.tasks.alignment.io.bitext import bitext_blocks
 from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.common.text import AnyPath
 
@@ -128,5 +128,5 @@ class _Numbering:
 
 
 def read_compact(source: AnyPath, target: AnyPath | None = None) -> CompactPairs:
-    """Read sentence pairs as :func:`~maxmargin.tasks.alignment.io.files.read_bitext` does, into little memory."""
+    """Read sentence pairs as :func:`~maxmargin.tasks.alignment.io.bitext.read_bitext` does, into little memory."""
     return CompactPairs.of(bitext_blocks(source, target))

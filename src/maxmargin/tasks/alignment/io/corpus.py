@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from maxmargin.tasks.alignment.io.files import Bitext, LinkFile
+from maxmargin.tasks.alignment.io.bitext import Bitext
+from maxmargin.tasks.alignment.io.link_files import LinkFile
 from maxmargin.tasks.alignment.io.link_formats import parse
 from maxmargin.tasks.alignment.io.links import Reference
 from maxmargin.tasks.common.corpus import AnnotatedCorpus

@@ -14,7 +14,8 @@ from maxmargin import _checks, _memory
 from maxmargin._callers import callers_level
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.alignment.io.files import Bitext, open_links, read_bitext
+from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext
+from maxmargin.tasks.alignment.io.link_files import open_links
 from maxmargin.tasks.alignment.io.links import (
     Prediction,
     Reference,

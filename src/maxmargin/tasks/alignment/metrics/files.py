@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.io.files import Bitext, LinkFile, open_links
+from maxmargin.tasks.alignment.io.bitext import Bitext
+from maxmargin.tasks.alignment.io.link_files import LinkFile, open_links
 from maxmargin.tasks.alignment.io.sentences import warn_of_bad
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize

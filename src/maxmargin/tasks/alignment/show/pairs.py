@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.alignment.io.files import Bitext, open_links, read_bitext
+from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext
+from maxmargin.tasks.alignment.io.link_files import open_links
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
 from maxmargin.tasks.alignment.metrics.scores import evaluate
 from maxmargin.tasks.common.text import AnyPath, name_of

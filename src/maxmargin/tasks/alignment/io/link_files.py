@@ -1,4 +1,4 @@
-"""Files of sentences and of links.
+"""Files of links.
 
 Every path may be ``-`` for standard input, and every file may be compressed. Errors are
 :class:`FileError`: ``FILE, line N: what is wrong; what to do``. :mod:`~maxmargin.tasks.alignment.io.link_formats`
@@ -8,13 +8,11 @@ describes the formats of links.
 from __future__ import annotations
 
 import json
-import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -22,192 +20,18 @@ from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.io.bitext import Bitext
 from maxmargin.tasks.alignment.io.formats.a3 import format_pair
 from maxmargin.tasks.alignment.io.link_formats import FIRST, FORMATS, Table, parse, recognize
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, unpack
 from maxmargin.tasks.common.text import (
     AnyPath,
     count_of,
-    lines_of,
     name_of,
-    open_bytes,
     problem,
     read_text,
-    text_of,
-    words_of,
 )
 from maxmargin.tasks.common.text import FileError as FileError
-
-
-@dataclass(frozen=True)
-class Bitext:
-    """Sentence pairs: ``source[i]`` and ``target[i]`` are the words of pair ``i``; either may be empty.
-
-    Iterating gives the pairs ``(source, target)``, so that a bitext can be given where sentence pairs are expected.
-    """
-
-    source: list[list[str]]
-    target: list[list[str]]
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def __iter__(self) -> Iterator[tuple[list[str], list[str]]]:
-        return zip(self.source, self.target, strict=True)
-
-
-def read_sentences(path: AnyPath) -> list[list[str]]:
-    """Read the words of each line, split at ASCII white space; an empty line is a sentence without words."""
-    return [words_of(line) for line in lines_of(read_text(path))]
-
-
-def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
-    """Read sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``.
-
-    In a file of both languages a TAB may stand between them instead of ``|||``.
-
-    An empty line is a sentence without words; in a file of both languages, a pair of them.
-    """
-    whole = Bitext([], [])
-    for part in bitext_blocks(source, target):
-        whole.source.extend(part.source)
-        whole.target.extend(part.target)
-    return whole
-
-
-def bitext_blocks(
-    source: AnyPath, target: AnyPath | None = None, sizes: Iterable[int] | None = None
-) -> Iterator[Bitext]:
-    """Read sentence pairs as :func:`read_bitext` does, some at a time, so that memory does not grow with the files.
-
-    Args:
-        source: source sentences, or lines of both languages.
-        target: target sentences.
-        sizes: the number of pairs of each block, without end; None takes pairs as they come.
-    """
-    if target is not None and str(source) == str(target) == "-":
-        raise FileError("standard input can be read only once; give the source or the target as a file")
-    with ExitStack() as stack:
-        first = stack.enter_context(_opened(source))
-        second = None if target is None else stack.enter_context(_opened(target))
-        between: _Between | None = None
-        for size in repeat(None) if sizes is None else sizes:
-            number = first.taken
-            lines = first.take(size)
-            if second is None:
-                if not lines:
-                    return
-                between = between or _Between.of(lines)
-                pairs = list((between or _Between(False)).split(source, lines, number + 1))
-                yield Bitext([one for one, _ in pairs], [two for _, two in pairs])
-                continue
-            others = second.take(len(lines))
-            if len(others) < len(lines) or (not lines and second.take(1)):
-                raise FileError(
-                    f"{name_of(source)} has {count_of(first.count(), 'line')} and {name_of(target or '')} has "
-                    f"{second.count()}; line N of one must be the translation of line N of the other"
-                )
-            if not lines:
-                return
-            yield Bitext(_source_alone(source, lines, number + 1), [words_of(line) for line in others])
-
-
-@contextmanager
-def _opened(path: AnyPath) -> Iterator[_Lines]:
-    with open_bytes(path) as stream:
-        yield _Lines(path, stream)
-
-
-class _Lines:
-    """The lines of a file, taken as many at a time as are wanted."""
-
-    def __init__(self, path: AnyPath, stream: BinaryIO) -> None:
-        self._path, self._stream = path, stream
-        self._lines: list[bytes] = []
-        self._rest: bytes | None = b""
-        self._read = self.taken = 0
-        self._more: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
-
-    def take(self, size: int | None) -> list[bytes]:
-        """The next ``size`` lines, fewer at the end; None for those that have come, at least one."""
-        while len(self._lines) < (1 if size is None else size) and self._rest is not None:
-            self._fill()
-        found, self._lines = self._lines[:size], [] if size is None else self._lines[size:]
-        self.taken += len(found)
-        return found
-
-    def count(self) -> int:
-        """The number of lines of the file, of which the rest is read."""
-        while self._rest is not None:
-            self._fill()
-            self.taken += len(self._lines)
-            self._lines = []
-        return self.taken + len(self._lines)
-
-    def _fill(self) -> None:
-        pieces, ended = [self._rest or b""], False
-        while True:
-            piece = self._more(_BLOCK)
-            ended = not piece
-            pieces.append(piece)
-            if ended or b"\n" in piece:
-                break
-        data = b"".join(pieces)
-        end = len(data) if ended else data.rfind(b"\n") + 1
-        self._rest = None if ended else data[end:]
-        lines = lines_of(text_of(self._path, data[:end], lines=self._read))
-        self._read += len(lines)
-        self._lines += lines
-
-
-_BLOCK = 1 << 18
-"""Bytes that are read at a time."""
-
-
-def _source_alone(path: AnyPath, lines: Iterable[bytes], first: int) -> list[list[str]]:
-    """Split lines of source sentences, of which the first has number ``first``, and refuse those of both languages."""
-    sentences = [words_of(line) for line in lines]
-    for number, words in enumerate(sentences, start=first):
-        if "|||" in words:
-            raise problem(
-                path,
-                number,
-                "has ' ||| ', so the file seems to have source and target; omit the target file (--target), or "
-                "replace this word of the text",
-            )
-    return sentences
-
-
-@dataclass(frozen=True)
-class _Between:
-    """What stands between source and target: |||, or a TAB if the first line with words has one and no |||."""
-
-    tab: bool
-
-    @classmethod
-    def of(cls, lines: Sequence[bytes]) -> _Between | None:
-        """Told by lines at the beginning of a file; None if they have no words."""
-        first = next((line for line in lines if line.strip()), None)
-        return None if first is None else cls(b"\t" in first.strip(b" \r") and b"|||" not in first.split())
-
-    def split(self, path: AnyPath, lines: Iterable[bytes], first: int) -> Iterator[tuple[list[str], list[str]]]:
-        """The pairs of lines, of which the first has number ``first``."""
-        for number, line in enumerate(lines, start=first):
-            parts = line.split(b"\t") if self.tab else _BETWEEN.split(b" " + line + b" ")
-            if not line.strip():  # a pair of sentences without words
-                parts = [b"", b""]
-            if len(parts) != 2:
-                between, n = "TAB" if self.tab else "' ||| '", len(parts) - 1
-                raise problem(
-                    path,
-                    number,
-                    f"{n or 'no'} {between} instead of one between source and target; write 'source ||| target', or "
-                    "one TAB between them in all lines, or give the target as a second file",
-                )
-            yield words_of(parts[0]), words_of(parts[1])
-
-
-_BETWEEN = re.compile(rb"(?<=[ \t\r\v\f])\|\|\|(?=[ \t\r\v\f])")
 
 _TELLING = 20
 """Number of links that are enough to tell from where positions count."""
