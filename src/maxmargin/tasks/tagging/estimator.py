@@ -188,6 +188,8 @@ class SequenceTagger(Predictor):
     """
 
     model_: TaggerModel
+    _learned_from: tuple[Any, Any] = (None, None)
+    """The gazetteers and the text of :meth:`fit`; not known of a model from a file."""
 
     def __init__(
         self,
@@ -268,9 +270,17 @@ class SequenceTagger(Predictor):
 
         Minimizes ``1/(2C) ||w - w_before||^2`` plus the hinge losses of the new sentences, to a certified gap. New
         attributes get weights; new labels are an error unless the first call named them in ``classes``. The first call
-        is a :meth:`fit`. Order and constraints must be those of the model.
+        is a :meth:`fit`. Order and constraints must be those of the model; other gazetteers or text than those of the
+        first call are an error.
         """
         encoder, before = self._chosen(TaggingEncoder), getattr(self, "model_", None)
+        if before is not None:
+            gazetteers, text = self._learned_from
+            encoder = replace(
+                encoder,
+                gazetteers=None if self.gazetteers is gazetteers else self.gazetteers,
+                text=None if self.text is text else self.text,
+            )
         if classes is not None and before is None:
             encoder = replace(encoder, classes=tuple(classes))
         return self._fit(encoder, X, y, before, dev=dev, sample_weight=sample_weight, loss_weight=loss_weight)
@@ -288,6 +298,8 @@ class SequenceTagger(Predictor):
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted completely or not changed.
         self.model_, self.solution_, self.dev_scores_ = model, training.solution, training.dev_scores
+        if before is None:
+            self._learned_from = self.gazetteers, self.text
         self.choices_ = tuple(({"C": C}, score) for C, score in training.tried)
         return self
 

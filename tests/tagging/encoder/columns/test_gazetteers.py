@@ -137,3 +137,20 @@ def test_gazetteers_that_nothing_uses_are_refused():
     template = "!gazetteer listed word\nU0:%x[0,word]\nU1:%filled[0,listed]"
     tagger = SequenceTagger(template=template).fit(X, Y)
     assert all(name.startswith("U0") for name in tagger.attributes_)
+
+
+def test_gazetteers_and_text_do_not_stay_in_a_model_and_cannot_be_added(tmp_path):
+    X, y = [["in", "Rome"], ["to", "Oslo"]] * 6, [["O", "B-LOC"]] * 12
+    lists, text = {"towns": ["Rome", "Oslo"]}, [["to", "Rome"], ["in", "Oslo"]]
+    tagger = SequenceTagger(preset="ner", C=0.1, gazetteers=lists, text=text, folds=0).partial_fit(X, y)
+    assert (tagger.model_.encoder.gazetteers, tagger.model_.encoder.text) == (None, None)
+    before = tagger.model_
+    assert tagger.partial_fit(X, y).model_ is not before  # the settings are those of the first call
+    tagger.save(tmp_path / "model")
+    for name, new in (("gazetteers", {"rivers": ["Po"]}), ("text", [["a", "b"]])):
+        with pytest.raises(ValueError, match=f"{name} cannot be added to a trained model"):
+            SequenceTagger.load(tmp_path / "model", **{name: new}).partial_fit(X, y)
+        kept = tagger.get_params()[name]
+        with pytest.raises(ValueError, match=f"leave {name} out, or train a new model with fit"):
+            tagger.set_params(**{name: new}).partial_fit(X, y)
+        tagger.set_params(**{name: kept})

@@ -57,7 +57,7 @@ class TaggingEncoder(Encoder):
         classes: all labels, in the order of their codes; None to take those of the training data.
         extractor: turns inputs into attributes.
         weight_layout: meaning of the weights; without labels before :meth:`fit`.
-        gazetteers: lists of names, and ``text``: text without labels; settings, too.
+        gazetteers: lists of names, and ``text``: text without labels; settings, too. None in a fitted encoder.
         pieces: whether examples are runs of known labels, which may begin and end with any label.
         preset_reason: why the preset was chosen; empty if it was given.
     """
@@ -112,6 +112,12 @@ class TaggingEncoder(Encoder):
                 "new model with fit"
             )
         check_unchanged(layout.constraints, self.constraints, self.forbidden, labels)
+        for name, given in (("gazetteers", self.gazetteers), ("text", self.text)):
+            if given is not None:
+                raise ValueError(
+                    f"{name} cannot be added to a trained model, whose weights are of the columns it has learned; "
+                    f"leave {name} out, or train a new model with fit"
+                )
         return replace(self, classes=labels, extractor=before.extractor, weight_layout=layout)
 
     # From data to batches.
@@ -167,7 +173,9 @@ class TaggingEncoder(Encoder):
             layout = WeightLayout(k, self.order, constraints, Support.empty(k), edges)
         elif layout.constraints is not None:
             check_gold(layout.constraints, data, X, labels, "the model", "train a new model with fit")
-        return replace(chosen, classes=labels, extractor=extractor, weight_layout=layout), data
+        # The extractor has what gazetteers and text teach; large text must not stay in models.
+        found = replace(chosen, classes=labels, extractor=extractor, weight_layout=layout, gazetteers=None, text=None)
+        return found, data
 
     def gold(self, X: Any, y: Any) -> tuple[GoldLabels, int]:
         """Return the labels of sentences, mended if this is a setting, and how many were mended."""
