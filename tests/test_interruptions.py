@@ -97,7 +97,9 @@ LABELED = ("--images", "{files}/images", "--masks", "{files}/masks")
 
 TAGGER, ALIGNER, SEGMENTER, RERANKER = ((*line, "--out", "out") for line in TRAINING.values())
 LONGER = ("tag", "train", "{files}/tokens", *LONG, "--out", "out")
+SEARCHING = (*LONGER, "--folds", "3", "--C", "auto")
 CALIBRATED = (*TAGGER, "--dev", "{files}/dev")
+CHOOSING = "C was being chosen by folds, so that there are no weights yet"
 RESUMES = "out.checkpoint is kept: the same command with --resume resumes from it"
 BEST = "out was written with the best weights so far"
 BEST_AND_KEPT = f"{BEST}; {RESUMES}"
@@ -110,6 +112,12 @@ PHASES: list[tuple[tuple[str, ...], str, str]] = [
     (LONGER, "maxmargin.tasks.tagging.reading:ReadOptions.read", NO_SAVE),
     (LONGER, "maxmargin.tasks.tagging.encoder.tagging:TaggingEncoder.encoded", NO_SAVE),
     (LONGER, SOLVING, BEST_AND_KEPT),
+    ((*LONGER, "--folds", "3", "--C", "auto"), SOLVING, f"{CHOOSING}; {NO_SAVE}"),
+    (
+        (*LONGER, "--folds", "3", "--C", "auto"),
+        "maxmargin.tasks.tagging.folds:Folds.score 2",
+        f"{CHOOSING}; the best C",
+    ),
     (TAGGER, SAVED, BEST_AND_KEPT),
     (TAGGER, SAVED + " 2", "out was written"),
     (TAGGER, "maxmargin.tasks.tagging.cli.train:report", "out was written"),

@@ -9,8 +9,9 @@ import pytest
 from corpora import WORDS, chunked, dictionaries, markov, matrices
 
 from maxmargin.solvers import AveragedPerceptron
-from maxmargin.tasks.tagging import SequenceTagger, load_corpus
-from maxmargin.tasks.tagging.folds import GRID, LEAST_SENTENCES, MOST_TOKENS, RUNS, cut
+from maxmargin.tasks.tagging import SequenceTagger, load_corpus, training
+from maxmargin.tasks.tagging.folds import GRID, LEAST_SENTENCES, MOST_TOKENS, RUNS, Folds, cut
+from maxmargin.training import train_examples
 from maxmargin.training.selection import climb
 
 
@@ -47,6 +48,33 @@ def test_climbing():
     assert climbed([0.9, 0.9, 0.9, 0.9, 0.901, 0.9, 0.9])[0] == 0.3  # too little for a larger one
     assert climbed([0.9, 0.9, 0.901, 0.9, 0.9, 0.9, 0.9])[0] == 0.1
     assert climb((1.0, 0.1), None, lambda C: C) == (1.0, [(0.1, 0.1), (1.0, 1.0)])
+
+
+def test_folds_share_the_time_limit(monkeypatch):
+    """Every score takes ten seconds of a clock that stands still otherwise."""
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    real, limits = Folds.score, []
+
+    def slow(self, C):
+        clock[0] += 10.0
+        return real(self, C)
+
+    def watched(examples, settings, **more):
+        limits.append(settings.max_seconds)
+        return train_examples(examples, settings, **more)
+
+    monkeypatch.setattr(Folds, "score", slow)
+    monkeypatch.setattr(training, "train_examples", watched)
+    X, y = chunked(60, seed=2, longest=8)
+    tagger = SequenceTagger(C=GRID, max_seconds=100.0).fit(dictionaries(X), y)
+    assert [choice["C"] for choice, _ in tagger.choices_] == [0.01, 0.03, 0.1]  # after 30 seconds no other is tried
+    assert tagger.model_.metadata["C"] in (0.01, 0.03, 0.1)
+    again = 0 if tagger.model_.metadata["C"] == 0.1 else 3  # models of the last of equal ones are kept for calibration
+    assert limits == [*[100.0 / 4 / 3] * 9, 45.0 if again else 70.0, *[100.0 / 4 / 3] * again]
+    limits.clear()
+    SequenceTagger(C=0.1, max_seconds=100.0).fit(dictionaries(X), y)
+    assert limits == [75.0, *[100.0 / 4 / 3] * 3]  # a quarter is kept for the folds that calibrate
 
 
 def test_own_attributes_have_C_chosen_and_presets_their_own():

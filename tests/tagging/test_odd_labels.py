@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from commands import runner
 
 import maxmargin as mm
 from maxmargin.cli import app
-from maxmargin.tasks.tagging import SequenceTagger
+from maxmargin.tasks.tagging import SequenceTagger, training
 from maxmargin.tasks.tagging.encoder.gold import GoldLabels
 from maxmargin.tasks.tagging.encoder.repair import repaired
 from maxmargin.tasks.tagging.metrics.scores import evaluate
@@ -89,6 +90,26 @@ def test_chunks_are_written_again(given, wanted):
     assert changed == sum(a != b for a, b in zip(labels, found, strict=True))
     if "?" not in labels:  # the chunks are those of conlleval
         assert evaluate([labels], [found]).chunks.f1 == 1.0
+
+
+def test_commands_warn_before_they_train(tmp_path, monkeypatch):
+    X, y = data(odd=1, even=40)
+    path = tmp_path / "train"
+    path.write_text(
+        "\n".join("".join(f"{w} {t}\n" for w, t in zip(*one, strict=True)) for one in zip(X, y, strict=True))
+    )
+    seen = []
+    real = training.train_examples
+
+    def watched(*given, **settings):
+        sys.stderr.flush()
+        seen.append(sys.stderr.buffer.getvalue().decode())
+        return real(*given, **settings)
+
+    monkeypatch.setattr(training, "train_examples", watched)
+    answer = runner.invoke(app, ["tag", "train", str(path), "--out", str(tmp_path / "model"), "--folds", "0"])
+    assert answer.exit_code == 0
+    assert "breaks the BIO rules" in seen[0]
 
 
 def test_commands_name_the_lines(tmp_path):

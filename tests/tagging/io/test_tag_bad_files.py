@@ -48,6 +48,7 @@ BAD = [
     ("a/X /Y\n", {"labeled": True, "format": "slash"}, "line 1: '/Y' has no tag"),
     ("a/X\nb/Y\n", {}, "one word with a slash per line, .* give the format slash or columns"),
     ("B\tw=a\nO\tw=b\n", {}, "two columns, either .* give the format crfsuite or columns"),
+    ("B\tw=a\nO\tw=a\n", {}, "two columns, either .* give the format crfsuite or columns"),
     ("# a b\nc\td\n#\te\tf\n", {}, "line 3: 3 columns, and line 2 has 2"),
     ("# a b\nc d\n# a comment\nc\n", {}, "line 4: 1 column, and line 2 has 2"),
     (

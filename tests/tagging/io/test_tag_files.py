@@ -505,6 +505,7 @@ def test_a_mark_at_the_start_is_no_part_of_a_word(saved):
         ("B\tw[0]=a\tpos=b\nO\tw[0]=c\n", "f", "crfsuite"),
         ("B\tbias\tx:2\ty:0.5\n", "f", "crfsuite"),
         ("a\tb\tCase=Nom\n", "f", "columns"),
+        ("a\tCase=Nom\nb\tCase=Acc\nc\tCase=Nom\n", "f", "columns"),  # fewer labels than words
         ('{"tokens": ["a"]}\n', "f", "json"),
         ('\n {"tokens": ["a"], "labels": ["X"]}\n', "f.jsonl", "json"),
     ],

@@ -56,7 +56,9 @@ class BestSoFar(KeyboardInterrupt):
 
 @contextmanager
 def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = None) -> Iterator[None]:
-    """Print warnings, then the error if there is one, as one line each; an error or Ctrl-C ends the command.
+    """Print warnings as they come, then the error if there is one, a line each; an error or Ctrl-C ends the command.
+
+    What a KeyboardInterrupt says is printed before what is left.
 
     Args:
         left: what Ctrl-C leaves behind, or a function that returns it and gets the files that were written and whether
@@ -64,17 +66,25 @@ def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = N
     """
     written: list[Path] = []
     try:
-        with recorded() as written, warnings.catch_warnings(record=True) as caught:
+        with recorded() as written, warnings.catch_warnings():
             warnings.simplefilter("always")
+            late: list[Warning | str] = []
+
+            def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+                if category.__name__ == "ConvergenceWarning":
+                    late.append(message)
+                else:
+                    _warn(message)
+
+            warnings.showwarning = show
             try:
                 yield
             except KeyboardInterrupt:
-                # How the run ended is said in the last line.
-                caught[:] = [one for one in caught if one.category.__name__ != "ConvergenceWarning"]
+                late.clear()  # how the run ended is said in the last line
                 raise
             finally:
-                for warning in caught:
-                    print(f"warning: {printable(warning.message)}", file=sys.stderr)
+                for message in late:
+                    _warn(message)
     except BrokenPipeError:  # the reader has stopped, as after ``| head``: typer exits quietly
         raise
     except OSError as error:
@@ -82,7 +92,12 @@ def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = N
     except (ValueError, MissingPackageError) as error:
         fail(str(error))
     except KeyboardInterrupt as stopped:
-        interrupted(left if isinstance(left, str) else (left or _named)(written, isinstance(stopped, BestSoFar)))
+        what = left if isinstance(left, str) else (left or _named)(written, isinstance(stopped, BestSoFar))
+        interrupted("; ".join(filter(None, (str(stopped), what))))
+
+
+def _warn(message: Warning | str) -> None:
+    print(f"warning: {printable(message)}", file=sys.stderr)
 
 
 def _named(written: Sequence[Path], best: bool) -> str:

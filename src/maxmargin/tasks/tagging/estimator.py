@@ -169,7 +169,7 @@ class SequenceTagger(Predictor):
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto" for block-coordinate Frank-Wolfe.
         tol: relative duality gap at which training stops.
         max_iter: maximal number of passes; None for the default of the solver.
-        max_seconds: time limit of a run.
+        max_seconds: time limit of training with a C; folds share it.
         metric: the dev score: "accuracy", "f1" (of chunks), "sentence_accuracy", "auto", or a function of gold and
             predicted labels, lists of one list per sentence.
         patience: training stops after this many certificates without a better dev score; None never stops it early.

@@ -9,6 +9,7 @@ a model of the others; the score of a C is that of all these labels together, an
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -47,6 +48,10 @@ class Folds:
         metric: the score of a C, see :class:`DevSentences`.
         fit: returns a model of some sentences, trained with a C.
         k: number of folds.
+        seconds: no further C is tried after this time; None for no limit.
+
+    Attributes:
+        scores: the score of each C that was tried.
     """
 
     def __init__(
@@ -56,7 +61,10 @@ class Folds:
         metric: Metric | str,
         fit: Callable[[LabeledRows, float], Any],
         k: int = FOLDS,
+        seconds: float | None = None,
     ) -> None:
+        self.seconds = np.inf if seconds is None else seconds
+        self.scores: dict[float, float] = {}
         self.labels, self.fit, self.n_sentences = labels, fit, len(data.lengths)
         parts = cut(data.lengths, k)
         sentences = np.sort(np.concatenate(parts))
@@ -86,12 +94,14 @@ class Folds:
 
         Args:
             near: where the search in :data:`GRID` starts.
-            grid: the values to compare, all of them; empty for :data:`GRID`.
+            grid: the values to compare, all of them if there is time; empty for :data:`GRID`.
         """
         kept: list[Any] = []
-        scores: dict[float, float] = {}
+        scores, began = self.scores, time.perf_counter()
 
         def measured(C: float) -> float:
+            if scores and time.perf_counter() - began > self.seconds:
+                return -np.inf
             scores[C] = self.score(C)
             if scores[C] >= max(scores.values()):
                 kept[:] = [self.models, C]
@@ -100,7 +110,7 @@ class Folds:
         chosen, tried = climb(GRID, near, measured) if not grid else climb(grid, None, measured)
         if kept and kept[1] == chosen:
             self.models, self.C = kept
-        return chosen, tried
+        return chosen, [(C, score) for C, score in tried if C in scores]
 
     def temperature(self, C: float) -> float | None:
         """Return the temperature for a model of all sentences; None if it cannot be fitted."""

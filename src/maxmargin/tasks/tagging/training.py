@@ -59,6 +59,8 @@ LARGE = 1_000_000
 """Tokens from which on it is worth the time to return memory to the system between phases."""
 NEGATIVE_PIECE = 256
 """Sentences whose active outputs are expanded together."""
+FOLD_SHARE = 0.25
+"""Share of the time limit after which folds try no further C, and which the folds of one C may take."""
 ROUNDS = 4
 """Maximal number of rounds that complete unknown labels."""
 
@@ -204,7 +206,7 @@ def _by_folds(
         settings,
         tol=max(settings.tol, FOLD_TOL),
         solver="auto" if minimizes and settings.norm == "l2" and settings.radius is None else settings.solver,
-        max_seconds=None if settings.max_seconds is None else settings.max_seconds / (4 * k),
+        max_seconds=None if settings.max_seconds is None else settings.max_seconds * FOLD_SHARE / k,
         patience=None,
         callbacks=(),
         checkpoint=None,
@@ -225,15 +227,35 @@ def _by_folds(
         return model
 
     some = data if len(labeled) == len(data.lengths) else data.select(labeled)
-    by = Folds(some, encoder.classes or (), settings.metric or "auto", fit, k)
+    began, limit = time.perf_counter(), settings.max_seconds
+    seconds = None if limit is None else limit * FOLD_SHARE
+    by = Folds(some, encoder.classes or (), settings.metric or "auto", fit, k, seconds)
     found: dict[str, Any] = {"folds": k}
     if choosing:
-        chosen, tried = by.choose(default, own or ())
+        try:
+            chosen, tried = by.choose(default, own or ())
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_untrained(by.scores)) from None
         settings = replace(settings, C=chosen)
         found |= {"tried": [list(pair) for pair in tried], "chosen_on": FOLDED}
         if own is not None and (at_edge := selection.edge(tried)):
             warnings.warn(at_edge, UserWarning, stacklevel=callers_level())
+    if limit is not None:
+        later = 0.0 if dev or settings.grid[0] == by.C else limit * FOLD_SHARE  # for the folds that calibrate
+        left = limit - (time.perf_counter() - began) - later
+        settings = replace(settings, max_seconds=max(left, limit * FOLD_SHARE))
     return settings, found, None if dev else by
+
+
+def _untrained(scores: Mapping[float, float]) -> str:
+    """Return what an interruption says while folds choose C, by the scores so far."""
+    said = "C was being chosen by folds, so that there are no weights yet"
+    if not scores:
+        return said
+    best = selection.best([*scores.items()])
+    return (
+        f"{said}; the best C so far is {best:g} (score {scores[best]:.4f}), and a C that is given is not searched for"
+    )
 
 
 def _calibrated_on(model: Model, before: TaggerModel | None, dev: bool, folds: bool) -> str | None:

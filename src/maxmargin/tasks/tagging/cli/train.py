@@ -114,7 +114,9 @@ def train(
     max_iter: Annotated[
         int | None, typer.Option("--max-iter", min=1, help="Maximal number of passes.", show_default="by solver")
     ] = None,
-    max_seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.0, help="Time limit of a run.")] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0.0, help="Time limit of training with a C, with its folds.")
+    ] = None,
     metric: Annotated[
         str, typer.Option("--metric", help="The dev score: accuracy, f1 (of chunks), sentence_accuracy, or auto.")
     ] = "auto",

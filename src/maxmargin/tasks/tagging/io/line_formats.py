@@ -138,6 +138,8 @@ def recognize(path: AnyPath, data: bytes, *, named: bool = False) -> str:
         return "columns"
     if len(cells) > 1:
         if max(line.count(b"\t") for line in sample) == 1:
+            if _words_and_labels(sample):
+                return "columns"
             message = "two columns, either label and attribute or word and label; give the format crfsuite or columns"
             raise problem(path, None, message)
         return "crfsuite"
@@ -162,6 +164,12 @@ def _attributes(lines: list[bytes]) -> bool:
     """Return whether cells after the first look like attributes: ``name=value``, ``name[0]``, ``name:2.5``."""
     fields = [field for line in lines for field in line.split(b"\t")[1:] if field]
     return 2 * sum(_ATTRIBUTE.fullmatch(field) is not None for field in fields) > len(fields)
+
+
+def _words_and_labels(lines: list[bytes]) -> bool:
+    """Return whether two columns must be words and labels like ``Number=Sing``: of labels there are fewer, not one."""
+    first, second = (set(cells) for cells in zip(*(line.split(b"\t") for line in lines if b"\t" in line), strict=True))
+    return 1 < len(second) < len(first)
 
 
 class NoTokensError(FileError):
