@@ -28,7 +28,7 @@ from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.text import problem, read_text
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
 from maxmargin.tasks.tagging.encoder.cell_functions import change
-from maxmargin.tasks.tagging.encoder.templates import numbered
+from maxmargin.tasks.tagging.encoder.plan import numbered
 from maxmargin.tasks.tagging.io.table import Codes, TokenTable
 
 CLASSES = 256
