@@ -32,10 +32,13 @@ from maxmargin.solvers import (
     BlockFrankWolfe,
     Checkpoint,
     CheckpointError,
+    CuttingPlane,
     DualExtragradient,
     Euclidean,
+    ExponentiatedGradient,
     Extragradient,
     Mira,
+    SimplicialDecomposition,
     Solution,
     Solver,
     Status,
@@ -76,6 +79,32 @@ SOLVERS: dict[str, Solver] = {
     ),
 }
 STOP = Stop(tol=1e-6, max_iter=20)
+Case = tuple[Solver, str, dict[str, Any]]
+MASTERS: dict[str, Case] = {
+    "simplicial": (SimplicialDecomposition(), "chain", {}),
+    "simplicial-cut": (SimplicialDecomposition(), "cut", {"C": 5.0}),
+    "simplicial-ball": (SimplicialDecomposition(), "matching", {"radius": 0.7}),
+    "simplicial-l1-ball": (SimplicialDecomposition(), "chain", {"l1": 1.0}),
+    "simplicial-relaxed": (SimplicialDecomposition(), "graph", {}),
+    "simplicial-one": (SimplicialDecomposition(master="one"), "matching", {}),
+    "simplicial-plain": (SimplicialDecomposition.plain(r=3), "chain", {"C": 5.0}),
+    "simplicial-cyclic": (SimplicialDecomposition(working_set="cyclic", working_set_size=3), "chain", {}),
+    "simplicial-groups": (
+        SimplicialDecomposition(master="one", working_set="violation", working_set_size=3),
+        "chain",
+        {},
+    ),
+    "cutting-plane": (CuttingPlane(), "chain", {"C": 5.0}),
+    "cutting-plane-one": (CuttingPlane(slacks="one"), "matching", {"C": 5.0}),
+}
+EXPONENTIATED: dict[str, Case] = {
+    "exponentiated": (ExponentiatedGradient(block_size=3), "chain", {"C": 5.0}),
+    "exponentiated-batch": (ExponentiatedGradient(online=False), "tree", {}),
+    "exponentiated-implicit": (ExponentiatedGradient(implicit=True), "chain", {"C": 5.0}),
+    "exponentiated-ball": (ExponentiatedGradient(eta=0.1), "lattice", {"C": 1.0, "radius": 0.5}),
+}
+CASES = MASTERS | EXPONENTIATED
+"""Solvers with a kind of problem and its region."""
 
 
 class Copier:
@@ -113,15 +142,20 @@ def run(problem: Problem, solver: Solver, path: Path | None = None, *, every: fl
     return solve(problem, solver, checkpoint=None if path is None else Checkpoint(path, every=every), **options)
 
 
-def resumed_from_each(problem: Problem, solver: Solver, folder: Path, **options: Any) -> int:
-    """Cut a run at each of its saves; how many there were."""
+def resumed_from_each(
+    problem: Problem, solver: Solver, folder: Path, skip: int = 1, same: bool = True, **options: Any
+) -> int:
+    """Cut a run at each of its saves, or at one in ``skip``; how many there were.
+
+    Unless ``same``, a run without a checkpoint differs: it has warm starts, or does not repeat the last argmax pass.
+    """
     whole = run(problem, solver, callbacks=[lambda record: None], **options)
     copier = Copier(folder / "run", folder)
     saved = run(problem, solver, folder / "run", callbacks=[copier], **options)
-    assert figures(saved) == figures(whole)
-    for copy in [*copier.copies, folder / "run"]:
+    assert not same or figures(saved) == figures(whole)
+    for copy in [*copier.copies[::skip], folder / "run"]:
         again = run(problem, solver, copy, every=1e9, callbacks=[lambda record: None], **options)
-        assert figures(again) == figures(whole)
+        assert figures(again) == figures(saved)
     return len(copier.copies)
 
 
@@ -130,6 +164,61 @@ def resumed_from_each(problem: Problem, solver: Solver, folder: Path, **options:
 def test_resumed_from_every_certificate(kind, name, tmp_path):
     problem = make(kind, n=8, seed=1)
     assert resumed_from_each(problem, SOLVERS[name], tmp_path) >= 3
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_states_resumed_from_certificates(name, tmp_path):
+    solver, kind, region = CASES[name]
+    problem = make(kind, n=8, seed=1, region=region or None)
+    same = name not in MASTERS
+    assert resumed_from_each(problem, solver, tmp_path, skip=3, same=same, stop=Stop(1e-9, 24)) >= 3
+    if not same and not problem.relaxed:  # only the number of passes differs
+        whole = run(problem, solver, stop=Stop(1e-9, 24))
+        assert run(problem, solver, tmp_path / "run", stop=Stop(1e-9, 24)).weights.tobytes() == whole.weights.tobytes()
+
+
+@pytest.mark.parametrize("name", ["simplicial", "simplicial-one", "simplicial-cyclic", "cutting-plane"])
+def test_masters_with_quadratic_slack(name, tmp_path):
+    problem = dataclasses.replace(make("chain", n=8, seed=1, region={"C": 2.0}), slack="quadratic")
+    assert resumed_from_each(problem, CASES[name][0], tmp_path, skip=4, same=False) >= 5
+
+
+@pytest.mark.parametrize("name", ["simplicial-ball", "cutting-plane", "exponentiated", "exponentiated-implicit"])
+def test_states_that_make_no_sense(name, tmp_path):
+    """Each number and array of the solver's state, changed in several ways."""
+    solver, kind, region = CASES[name]
+    problem, path = make(kind, n=6, seed=1, region=region or None), tmp_path / "run"
+    run(problem, solver, path, stop=Stop(1e-9, 6), every=1e9)
+    header, arrays = model_file.read(path)
+    header.pop("arrays")
+    for array_name in [one for one in arrays if one.startswith("state.")]:
+        good, own = arrays[array_name], array_name.split(".")[1]
+        others = {other: one for other, one in arrays.items() if other != array_name}
+        wrong = [good.astype(np.float32), good.reshape(1, -1)]
+        wrong += [good[:-1]] if own not in ("pairs", "gaps") else []  # of which there are any number
+        if own in ("starts", "entry_starts", "index", "age", "iterate", "eta", "gaps", "q"):
+            wrong += [-1.0 - good if good.dtype == np.float64 else ~good]
+        for changed in wrong:
+            model_file.write(path, header, {**others, array_name: changed})
+            refused(problem, path, "damaged: .*; name another file", solver)
+        model_file.write(path, header, others)
+        refused(problem, path, "damaged: .*; name another file", solver)
+    for number_name in header["state"]:
+        for odd in (None, "nan", [], "-inf"):
+            model_file.write(path, {**header, "state": {**header["state"], number_name: odd}}, arrays)
+            refused(problem, path, "damaged: .*; name another file", solver)
+
+
+def test_points_that_are_no_outputs(tmp_path):
+    problem, path = make("chain", n=6, seed=1), tmp_path / "run"
+    run(problem, SimplicialDecomposition(), path, stop=Stop(1e-9, 6), every=1e9)
+    header, arrays = model_file.read(path)
+    header.pop("arrays")
+    model_file.write(path, header, {**arrays, "state.loss": arrays["state.loss"] + 9.0})
+    refused(problem, path, "damaged: a point is above the most violated output", SimplicialDecomposition())
+    lower = {**header["state"], "center_hinge": (0.0).hex(), "center_value": (0.0).hex()}
+    model_file.write(path, {**header, "state": lower}, arrays)
+    refused(problem, path, "damaged: the objective of its center is not", SimplicialDecomposition())
 
 
 @pytest.mark.parametrize("kind", ["chain", "cut"])

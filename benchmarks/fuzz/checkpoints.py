@@ -28,8 +28,11 @@ from maxmargin.solvers import (
     BlockFrankWolfe,
     Checkpoint,
     CheckpointError,
+    CuttingPlane,
     DualExtragradient,
+    ExponentiatedGradient,
     Mira,
+    SimplicialDecomposition,
     Solver,
     Stop,
     Subgradient,
@@ -70,6 +73,10 @@ CASES: dict[str, tuple[Callable[[], Problem], Solver, bool]] = {
     "subgradient": (_chains, Subgradient(), True),
     "perceptron": (_matchings, AveragedPerceptron(), False),
     "mira": (_chains, Mira(k=2), True),
+    "simplicial": (_matchings, SimplicialDecomposition(), False),
+    "cutting-plane": (_cuts, CuttingPlane(), False),
+    "exponentiated": (_chains, ExponentiatedGradient(block_size=2), False),
+    "implicit": (_chains, ExponentiatedGradient(implicit=True), False),
     "dual-extragradient": (_chains, DualExtragradient(store_duals=False, warm_starts=False, shard_parts=10), False),
 }
 """For each target the problem, the solver and whether scores on dev data are part of the run."""

@@ -117,6 +117,8 @@ def masters(random: Generator) -> list[Call]:
             method(made, "response", np.zeros(d)),
             method(made, "release", random.permutation(d)[:2], real(random, min(d, 2)), np.zeros(d + masses)),
             method(made, "settle", some(random, 3)),
+            method(made, "state"),
+            method(made, "restore", *made.state()),
             method(made, "g", np.zeros(d + masses)),
             method(made, "loss"),
             method(made, "n_points"),

@@ -1,3 +1,5 @@
+#include <nanobind/stl/tuple.h>
+
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -6,6 +8,7 @@
 #include "maxmargin/simplex/joint.hpp"
 #include "maxmargin/simplex/masters.hpp"
 #include "maxmargin/simplex/release.hpp"
+#include "owned.hpp"
 
 namespace maxmargin {
 
@@ -149,6 +152,80 @@ void weights(const Masters& masters, std::int64_t block, Out<double> out) {
     std::copy(masters.weights_of(block).begin(), masters.weights_of(block).end(), out.data());
 }
 
+// The arguments of restore(): points of block b are starts[b] .. starts[b + 1] - 1, and those of point j its entries
+// from entry_starts[j] on, of weights before those of masses.
+auto state(const Masters& masters) {
+    std::vector<std::int64_t> starts(static_cast<std::size_t>(masters.n_blocks()) + 1, 0), age, entry_starts{0};
+    std::vector<double> q, loss, value;
+    std::vector<std::uint8_t> iterate;
+    std::vector<std::int32_t> index;
+    unlocked([&] {
+        masters.each_point([&](std::int64_t b, const simplex::Point& point, double weight) {
+            ++starts[b + 1];
+            q.push_back(weight);
+            loss.push_back(point.loss);
+            age.push_back(point.age);
+            iterate.push_back(point.iterate);
+            index.insert(index.end(), point.index.begin(), point.index.end());
+            value.insert(value.end(), point.value.begin(), point.value.end());
+            entry_starts.push_back(static_cast<std::int64_t>(index.size()));
+        });
+        for (std::size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
+    });
+    return std::make_tuple(owned(std::move(starts)), owned(std::move(q)), owned(std::move(loss)),
+                           owned(std::move(age)), owned(std::move(iterate)), owned(std::move(entry_starts)),
+                           owned(std::move(index)), owned(std::move(value)));
+}
+
+void restore(Masters& masters, In<std::int64_t> starts, In<double> q, In<double> loss, In<std::int64_t> age,
+             In<std::uint8_t> iterate, In<std::int64_t> entry_starts, In<std::int32_t> index, In<double> value) {
+    const std::size_t m = q.size();
+    const auto of = view(starts), from = view(entry_starts);
+    require(of.size() == static_cast<std::size_t>(masters.n_blocks()) + 1 && rises_to(of, m),
+            "starts do not span the points");
+    require(loss.size() == m && age.size() == m && iterate.size() == m && from.size() == m + 1,
+            "every point needs a weight, a loss, an age, a mark and its entries");
+    require(rises_to(from, index.size()) && index.size() == value.size(), "entry_starts do not fit the entries");
+    require(within(view(index), 0, masters.n_coordinates()), "an entry is outside the weights");
+    require(within(view(age), 0, std::int64_t{1} << 53) && within(view(iterate), 0, 2), "ages or marks out of range");
+    require(all_finite(view(q)) && all_finite(view(loss)) && all_finite(view(value)), "numbers must be finite");
+    for (std::size_t b = 1; b < of.size(); ++b) {
+        // The Gram matrix of a block has room for twice its points.
+        const std::int64_t room = checked_product({2, of[b] - of[b - 1]}, "there are too many points");
+        checked_product({room, room}, "there are too many points");
+        double sum = 0.0;
+        for (std::int64_t j = of[b - 1]; j < of[b]; ++j) {
+            require(q.data()[j] >= 0.0, "weights must not be negative");
+            sum += q.data()[j];
+            bool masses = false;
+            for (std::int64_t k = from[j]; k < from[j + 1]; ++k) {
+                const bool mass = index.data()[k] >= masters.n_weights();
+                require(mass || !masses, "entries of weights come before those of masses");
+                masses = mass;
+            }
+        }
+        require(masters.cone() || std::abs(sum - 1.0) <= 1e-6, "the weights of a block must sum to 1");
+    }
+    const NoGil release;
+    masters.restore([&](auto&& insert) {
+        for (std::size_t b = 1; b < of.size(); ++b)
+            for (std::int64_t j = of[b - 1]; j < of[b]; ++j) {
+                const auto first = static_cast<std::size_t>(from[j]);
+                const auto count = static_cast<std::size_t>(from[j + 1]) - first;
+                const auto at = view(index).subspan(first, count);
+                const auto entries = view(value).subspan(first, count);
+                simplex::Point point;
+                point.index.assign(at.begin(), at.end());
+                point.value.assign(entries.begin(), entries.end());
+                for (const std::int32_t k : at) point.split += k < masters.n_weights();
+                point.loss = loss.data()[j];
+                point.age = age.data()[j];
+                point.iterate = iterate.data()[j] != 0;
+                insert(static_cast<std::int64_t>(b) - 1, std::move(point), q.data()[j]);
+            }
+    });
+}
+
 }  // namespace
 
 void bind_simplex(nb::module_& module) {
@@ -166,6 +243,9 @@ void bind_simplex(nb::module_& module) {
         .def("sweep", apart(&sweep), "blocks"_array, "enough"_a, "gaps"_array)
         .def("joint", apart(&joint), "blocks"_array, "tolerance"_a, "limit"_a)
         .def("settle", &Masters::settle, "age"_a, nb::call_guard<NoGil>())
+        .def("state", &state)
+        .def("restore", &restore, "starts"_array, "q"_array, "loss"_array, "age"_array, "iterate"_array,
+             "entry_starts"_array, "index"_array, "value"_array)
         .def("g", &g, "out"_array)
         .def("loss", &Masters::loss)
         .def("n_points", &Masters::n_points)

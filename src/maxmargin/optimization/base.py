@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -106,6 +106,15 @@ class Run:
             yield shard, violated
             del violated  # its packed vector, before the next one is made
         self.found = Hinge(value, rounding)
+
+    def forget(self) -> None:
+        """Drop what no file holds: the last most violated outputs, and warm starts that are not arrays."""
+        self._cached = None
+        self.warm = [one if isinstance(one, np.ndarray) else None for one in self.warm]
+
+    def uncounted(self) -> Run:
+        """The same run for checks of a checkpoint: its work is neither counted nor remembered here."""
+        return replace(self, counters=Counters(), warm=list(self.warm), _cached=None)
 
     def kept(self, problem: Problem, *warm: Any) -> tuple[Any, ...]:
         """The warm starts of the next calls on ``problem`` (the whole one or a shard) if they are kept, else Nones."""

@@ -42,7 +42,7 @@ class Checkpointer:
         """Restore the run from the file; False if there is none."""
         return False
 
-    def step(self) -> contextlib.AbstractContextManager[None]:
+    def step(self, carry: Carry) -> contextlib.AbstractContextManager[None]:
         """Surround a step of the solver, in the middle of which nothing can be saved."""
         return contextlib.nullcontext()
 
@@ -107,11 +107,16 @@ class FileCheckpointer(Checkpointer):
         return found
 
     @contextlib.contextmanager
-    def step(self) -> Iterator[None]:
-        """Ctrl-C waits until the step is complete, so that the run can be saved there."""
+    def step(self, carry: Carry) -> Iterator[None]:
+        """Ctrl-C waits until the step is complete, so that the run can be saved there.
+
+        What no file holds is dropped after each step and certificate, so that a resumed run matches an uninterrupted
+        one.
+        """
         with defer_interrupts():
             self._between_steps = self._written = False
             yield
+            carry.run.forget()
             self._between_steps = True
 
     @contextlib.contextmanager
@@ -120,8 +125,7 @@ class FileCheckpointer(Checkpointer):
         self._between_steps, self._before_certificate = True, self._capture(carry)
         yield
         self._before_certificate, self._written = None, False
-        # Warm starts that are not arrays are dropped before saving, so that a resumed run matches an uninterrupted one.
-        carry.run.warm = [one if isinstance(one, np.ndarray) else None for one in carry.run.warm]
+        carry.run.forget()
         self.save_if_due(carry)
 
     def save_if_due(self, carry: Carry) -> None:
@@ -164,6 +168,7 @@ class FileCheckpointer(Checkpointer):
                 for number, one in enumerate(_stateful(self.callbacks))
             ],
             "shards": len(run.warm),
+            "hinge_tol": float(run.hinge_tol).hex(),
             "next_check": carry.schedule.next_check,
             "asked": carry.asked,
         }
@@ -190,21 +195,20 @@ class FileCheckpointer(Checkpointer):
         best = vector(arrays, "best", run.problem.n_weights) if "best" in arrays else None
         bounds = restored.bounds_of(header["bounds"], len(carry.best.bounds))
         warm = restored.warm_of(run, header["shards"], arrays)
-        restored.check_bounds(run, best, bounds, history, warm, minimizes)
+        hinge_tol = restored.hexadecimal(header["hinge_tol"], "hinge_tol")
+        require(0.0 <= hinge_tol < float("inf"), "hinge_tol is negative or infinite")
+        found = dataclasses.replace(run, counters=counters, warm=warm, hinge_tol=hinge_tol)
+        restored.check_bounds(found, best, bounds, history, minimizes)
         responses = restored.responses_of(arrays, history)
-        random = restored.random_of(run.random, header["random"])
+        found.random = restored.random_of(run.random, header["random"])
         watched = minimizes or bool(self.callbacks)
         next_check = restored.next_check_of(header["next_check"], counters.iterations, history, watched)
         seconds = restored.hexadecimal(header["seconds"], "seconds")
         require(0.0 <= seconds < float("inf"), "seconds are negative or infinite")
         require(isinstance(header["asked"], str), "the reason to stop is not a text")
-        state = self.solver.load_state_dict(
-            dataclasses.replace(run, counters=counters, random=random, warm=warm),
-            _joined(header["state"], "state.", arrays),
-        )
+        state = self.solver.load_state_dict(found, _joined(header["state"], "state.", arrays))
         self._restore_callbacks(header["callbacks"], arrays, run.problem)
-        run.counters, run.random, run.warm = counters, random, warm
-        carry.state, carry.history = state, history
+        carry.run, carry.state, carry.history = found, state, history
         carry.best.restore(best, bounds, responses)
         carry.schedule.next_check, carry.asked = next_check, header["asked"]
         carry.clock.began -= seconds
@@ -286,7 +290,9 @@ def _difference(saved: Any, now: dict[str, Any]) -> str:
     return ""
 
 
-_ENTRIES = ("random", "counters", "bounds", "callbacks", "shards", "next_check", "asked", "state", "seconds")
+_ENTRIES = (
+    *("random", "counters", "bounds", "callbacks", "shards", "hinge_tol", "next_check", "asked", "state", "seconds"),
+)
 """What the header says besides the identity of the run."""
 
 

@@ -116,7 +116,7 @@ class _Loop:
         try:
             self._begin(start)
             while (status := self.rules.status(carry)) is None:
-                with self.checkpointer.step():
+                with self.checkpointer.step(carry):
                     carry.state = self.solver.step(carry.run, carry.state)
                     carry.run.counters.iterations += 1
                 self._check(last=self.rules.last(carry))

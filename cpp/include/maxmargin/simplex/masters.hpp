@@ -103,6 +103,7 @@ class Masters {
 
     std::int64_t n_blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
     std::int64_t n_weights() const { return n_weights_; }
+    bool cone() const { return cone_; }
     std::int64_t n_coordinates() const { return response_.n_coordinates(); }
     std::int64_t n_points() const {
         std::int64_t total = 0;
@@ -189,14 +190,22 @@ class Masters {
             }
             block.solved = false;
         }
-        response_.clear();
-        for (const Block& block : blocks_)
-            for (std::int64_t j = 0; j < block.size(); ++j) {
-                if (block.q[j] == 0.0) continue;
-                const Point& point = block.points[j];
-                response_.add(point.index.data(), point.value.data(), point.size(), block.q[j]);
-            }
-        response_.restore();
+        add_up();
+    }
+
+    // After `settle`, all that decides what comes next but for the center: body(block, point, weight).
+    template <class Body>
+    void each_point(Body&& body) const {
+        for (std::int64_t b = 0; b < n_blocks(); ++b)
+            for (std::int64_t j = 0; j < blocks_[b].size(); ++j) body(b, blocks_[b].points[j], blocks_[b].q[j]);
+    }
+    // In place of the points there are, others: `give` calls its argument with block, point and weight, in the order of
+    // each_point. Inner products are those of before, as they are taken in the same order.
+    template <class Give>
+    void restore(Give&& give) {
+        for (Block& block : blocks_) block = Block{};
+        give([&](std::int64_t b, Point point, double weight) { insert(blocks_[b], std::move(point), weight); });
+        add_up();
     }
 
    private:
@@ -207,6 +216,17 @@ class Masters {
     std::vector<double> scatter_;  // zero between uses
     std::vector<double> p_, q_, change_, h_;
     NewtonScratch newton_;
+
+    void add_up() {  // g anew
+        response_.clear();
+        for (const Block& block : blocks_)
+            for (std::int64_t j = 0; j < block.size(); ++j) {
+                if (block.q[j] == 0.0) continue;
+                const Point& point = block.points[j];
+                response_.add(point.index.data(), point.value.data(), point.size(), block.q[j]);
+            }
+        response_.restore();
+    }
 
     // The sum of a point's entries of masses times those of -g.
     double masses_along(const Point& point) const {

@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._vectors import squared
+from maxmargin.optimization.base import StateDict
+from maxmargin.optimization.saved import count, number, require, vector
 from maxmargin.problem import Hinge
 from maxmargin.structures.base import FloatArray
 
@@ -49,6 +51,28 @@ class ProximalCenter:
         self.weights = weights
         self.value, self.c, self.promised, self.unsolved = np.inf, 0.0, np.inf, False
         self.hinge, self.first = Hinge(np.inf, 0.0), 0.0
+
+    def state(self) -> StateDict:
+        """All of it, as arrays and numbers."""
+        numbers = {name: getattr(self, name) for name in ("value", "first", "c", "promised")}
+        return {
+            "center": self.weights,
+            **{f"center_{name}": value for name, value in numbers.items()},
+            "center_hinge": self.hinge.value,
+            "center_rounding": self.hinge.rounding,
+            "center_unsolved": int(self.unsolved),
+        }
+
+    def restore(self, saved: StateDict) -> None:
+        """The inverse of :meth:`state`; ValueError if the numbers make no sense."""
+        self.weights = vector(saved, "center", len(self.weights))
+        for name in ("value", "first", "c", "promised"):
+            setattr(self, name, number(saved, f"center_{name}", least=0.0, infinite=name in ("value", "promised")))
+        value = number(saved, "center_hinge", infinite=True)
+        self.hinge = Hinge(value, number(saved, "center_rounding", least=0.0))
+        self.unsolved = bool(count(saved, "center_unsolved", most=1))
+        judged = np.isfinite(self.value)
+        require(judged == np.isfinite(value) == (self.c > 0.0) and self.c <= EXTREME, "its center was not judged")
 
     def judge(self, weights: FloatArray, value: float, hinge: Hinge, model: float, dual: float) -> None:
         """Move after the objective at the master's weights is known, of which it promised ``model``."""

@@ -27,11 +27,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _kernels, _threads
+from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import dot, squared
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.saved import array, count, require, vector
 from maxmargin.problem import Hinge, MostViolated, Problem
 from maxmargin.solvers.decomposition.proximal_center import ProximalCenter
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
@@ -43,6 +44,21 @@ _LEAST = 1e-15
 _STALLED = 60
 """Sweeps end after so many over all blocks that did not make the gap smaller: rounding is all that is left."""
 
+
+_POINTS = {
+    "starts": np.int64,
+    "q": np.float64,
+    "loss": np.float64,
+    "age": np.int64,
+    "iterate": np.uint8,
+    "entry_starts": np.int64,
+    "index": np.int32,
+    "value": np.float64,
+}
+"""The arguments of the kernel's ``restore``, and their types."""
+
+_AGREEMENT = 1e-5
+"""Share by which what is computed again may differ: argmax ends at a tolerance."""
 
 UNSOLVED = 3.0
 """A master whose gap is that many times what was aimed at has too weak a proximal term."""
@@ -88,6 +104,36 @@ class MasterSolver(Solver):
             # In a ball that separates the data the optimum is zero, which longer weights reach at once.
             proposals.append(replace(proposals[0], weights=run.problem.region.project(2.0 * state.weights)))
         return proposals
+
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Empty: all of it can be saved."""
+        return ""
+
+    def state_dict(self, state: Iterate) -> StateDict:
+        """The points and their weights, and the center of the proximal term; all else is worked out from them."""
+        return {
+            **state.masters.state(),
+            "weights": state.weights,
+            "position": state.position,
+            "added": state.added,
+        }
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> Iterate:
+        """The points again, once they are found below the most violated outputs."""
+        state = self.init(run, Start())
+        masters, n = state.masters, run.problem.structure.n_examples
+        weights = vector(saved, "weights", run.problem.n_weights)
+        try:
+            masters.restore(run, saved)
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(str(error)) from None
+        g, loss, squares = masters.sums()
+        masters.evaluate(weights)
+        position, added = count(saved, "position", most=max(0, n - 1)), count(saved, "added")
+        state = Iterate(masters, weights, g, loss, squares, position, added)
+        masters.check(run, state)
+        return state if run.counters.iterations == 0 else replace(state, bound=masters.released(state))
 
     def claims(self, run: Run, state: Iterate) -> bool:
         """Whether the gap of the center of a proximal term is within the tolerance."""
@@ -441,12 +487,52 @@ class Masters:
         Returns ``g``, the loss and the sum of squares for a :class:`Proposal`.
         """
         self.kernel.settle(age)
+        return self.sums()
+
+    def sums(self) -> tuple[FloatArray, float, float]:
+        """``g``, the loss and the sum of squares over the points, as they were last settled."""
         n = self.problem.n_weights
         sums = np.empty(n + (len(self.squares) if self.quadratic else 0))
         self.kernel.g(sums)
         if self.quadratic:
             self.squares = self.C * sums[n:] ** 2
         return sums[:n].copy(), self.kernel.loss(), self.C * squared(sums[n:])
+
+    def state(self) -> StateDict:
+        """The points with their weights, and the center of the proximal term."""
+        points = dict(zip(_POINTS, self.kernel.state(), strict=True))
+        return points if self.center is None else {**points, **self.center.state()}
+
+    def restore(self, run: Run, saved: StateDict) -> None:
+        """The inverse of :meth:`state`; ValueError or TypeError if the arrays make no sense."""
+        points = {name: array(saved, name, dtype, (None,)) for name, dtype in _POINTS.items()}
+        sizes = np.diff(points["starts"])
+        # One point an iteration; the inner products of those of a block must fit into memory.
+        require(sizes.max(initial=0) <= run.counters.iterations + 2, f"a block has {sizes.max(initial=0)} points")
+        _memory.require(32.0 * float((sizes.astype(np.float64) ** 2).sum()), "the points' inner products", "start over")
+        self.kernel.restore(*points.values())
+        if self.center is not None:
+            self.center.restore(saved)
+            if self.center.c:
+                self.kernel.recenter(self.center.weights, self.center.c, self.ridge_C)
+
+    def check(self, run: Run, state: Iterate) -> None:
+        """ValueError if a point is above the most violated output at the state's weights, or the center too low.
+
+        Bounds would be wrong then. Sums of rays have lengths of their own and are not compared.
+        """
+        apart = run.uncounted()
+        if not self.quadratic or self.group == 1:
+            hinges = self.find(apart, state.weights).hinges
+            best = self.best if not self.quadratic else self.hinges(np.maximum(self.best, 0.0), self.problem.scale)
+            room = _AGREEMENT * (1.0 + float(np.abs(hinges).sum()))
+            require((best <= hinges + run.hinge_tol + room).all(), "a point is above the most violated output")
+        if self.center is not None and np.isfinite(self.center.value):
+            hinge, center = apart.hinge(self.center.weights).value, self.center
+            room = run.hinge_tol + _AGREEMENT * (1.0 + abs(hinge))
+            value = self.region.penalty(center.weights) + center.hinge.value
+            low = center.hinge.value < hinge - room or abs(value - center.value) > room
+            require(not low, "the objective of its center is not that of its weights")
 
 
 def _sums_of(of: IntArray, values: FloatArray, n: int) -> FloatArray:

@@ -36,8 +36,9 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._vectors import dot
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
+from maxmargin.optimization.saved import array, number, require, vector
 from maxmargin.problem import Problem
 from maxmargin.solvers.first_order import implicit_steps
 from maxmargin.solvers.first_order.implicit_steps import ImplicitState
@@ -59,6 +60,10 @@ PATIENCE, FALL, FAR = 16, 0.7, 0.9
 """From this iteration on explicit steps go on only while the gap is at most ``FALL`` of that at half the iterations (a
 gap that falls like ``1/t`` halves), and at most ``FAR`` of the objective (with large features the objective falls from
 huge numbers, and the gap with it, without any progress of the bound)."""
+
+
+_AGREEMENT = 1e-6
+"""Share by which sums that are kept up to date may differ from those that are computed again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +146,20 @@ class ExponentiatedGradient(Solver):
         point = GibbsStructures(0.0).start(run, start)
         if self.implicit is True:
             return self._implicit(run, point.coordinates)
-        n = problem.structure.n_examples
-        blocks: tuple[Problem, ...] = (problem,)
-        parts: tuple[IntArray | slice, ...] = (slice(None),)
-        size = self._block_size(problem)
-        if self.online and n > size:
-            chosen = list(pieces(np.ones(n, dtype=np.int64), size))
-            blocks = tuple(problem.select(numbers) for numbers in chosen)
-            parts = tuple(problem.structure.parts_of(numbers) for numbers in chosen)
+        blocks, parts = self._blocks(problem)
         potentials, z = (tuple(packed[own] for own in parts) for packed in (point.coordinates, point.z))
         g = problem.gradient(point.z)
         eta = tuple(float(self.eta) for _ in blocks) if self.eta != "auto" else _first_steps(blocks, _response(run, g))
         return ExponentiatedGradientState(blocks, parts, potentials, z, eta, g, problem.loss(point.z))
+
+    def _blocks(self, problem: Problem) -> tuple[tuple[Problem, ...], tuple[IntArray | slice, ...]]:
+        """The problem in blocks of consecutive examples, and the parts of each."""
+        n, size = problem.structure.n_examples, self._block_size(problem)
+        if not self.online or n <= size:
+            return (problem,), (slice(None),)
+        chosen = list(pieces(np.ones(n, dtype=np.int64), size))
+        blocks = tuple(problem.select(numbers) for numbers in chosen)
+        return blocks, tuple(problem.structure.parts_of(numbers) for numbers in chosen)
 
     def _block_size(self, problem: Problem) -> int:
         """Examples in a block."""
@@ -219,6 +226,54 @@ class ExponentiatedGradient(Solver):
             g = g + block.feature_sum(z)
             loss += block.loss(z)
         return [Proposal(_response(run, g), g, loss)]
+
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Empty: all of it can be saved."""
+        return ""
+
+    def state_dict(self, state: EGState) -> StateDict:
+        """Potentials, steps and sums; marginals are worked out again."""
+        if isinstance(state, ImplicitState):
+            return implicit_steps.state_dict(state)
+        return {
+            "potentials": _join(state, state.potentials),
+            "eta": np.array(state.eta),
+            "g": state.g,
+            "loss": state.loss,
+            "gaps": np.array(state.gaps, dtype=np.float64).reshape(len(state.gaps), 2),
+        }
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> EGState:
+        """The marginals of the saved potentials, once the sums are found to be theirs."""
+        if "center" in saved:
+            return implicit_steps.load_state_dict(run, saved)
+        problem, uncounted = run.problem, run.uncounted()
+        blocks, parts = self._blocks(problem)
+        packed = vector(saved, "potentials", problem.structure.n_parts)
+        potentials = tuple(np.ascontiguousarray(packed[own]) for own in parts)
+        z = tuple(uncounted.marginals(block, own).z for block, own in zip(blocks, potentials, strict=True))
+        eta, gaps = vector(saved, "eta", len(blocks)), array(saved, "gaps", np.float64, (None, 2))
+        require((eta > 0.0).all(), "its steps are not positive")
+        at = gaps[:, 0]
+        rising = (at == np.floor(at)).all() and (np.diff(at) >= 0.0).all() and (gaps >= 0.0).all()
+        require(rising and (at <= run.counters.iterations).all(), "its gaps are not those of its iterations")
+        g, loss = vector(saved, "g", problem.n_weights), number(saved, "loss")
+        state = ExponentiatedGradientState(
+            blocks,
+            parts,
+            potentials,
+            z,
+            tuple(eta.tolist()),
+            g,
+            loss,
+            tuple((int(one), gap) for one, gap in gaps.tolist()),
+        )
+        sums = self.propose(run, state)[0]
+        near = _AGREEMENT * (1.0 + np.abs(sums.g).max(initial=0.0) + abs(sums.loss))
+        agrees = np.abs(g - sums.g).max(initial=0.0) <= near and abs(loss - sums.loss) <= near
+        require(agrees, "its sums are not those of its potentials")
+        return state
 
     def duals(self, state: EGState) -> FloatArray:
         """The marginals."""

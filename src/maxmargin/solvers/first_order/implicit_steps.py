@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from maxmargin._vectors import dot, squared
-from maxmargin.optimization.base import NonFiniteError, Run
+from maxmargin.optimization.base import NonFiniteError, Run, StateDict
+from maxmargin.optimization.saved import array, number, require, vector
 from maxmargin.problem import ROUNDING, Problem
 from maxmargin.structures.base import FloatArray
 
@@ -106,6 +107,34 @@ def start(run: Run, potentials: FloatArray, weights: FloatArray, eta: float) -> 
     sizes = run.problem.weight_norms() ** 2
     state = ImplicitState(potentials, log_partition, eta, trial, (), (-np.inf, trial.g, trial.loss), sizes)
     return _bounded(run, state)
+
+
+def state_dict(state: ImplicitState) -> StateDict:
+    """All that is not worked out from the center and the weights of the trial."""
+    return {
+        "center": state.center,
+        "eta": state.eta,
+        "weights": state.trial.weights,
+        "pairs": np.array(state.pairs).reshape(len(state.pairs), 2, len(state.sizes)),
+        "bound": state.bound[1],
+        "bound_loss": state.bound[2],
+    }
+
+
+def load_state_dict(run: Run, saved: StateDict) -> ImplicitState:
+    """The trial again, at the same weights."""
+    problem, uncounted = run.problem, run.uncounted()
+    n = problem.n_weights
+    center, eta = vector(saved, "center", problem.structure.n_parts), number(saved, "eta", least=0.0)
+    require(eta > 0.0, "its step is not positive")
+    log_partition = float(uncounted.marginals(problem, center).value.sum())
+    trial = _trial(uncounted, center, log_partition, eta, vector(saved, "weights", n))
+    pairs = array(saved, "pairs", np.float64, (None, 2, n))
+    require(len(pairs) <= PAIRS and all(dot(*pair) > 0.0 for pair in pairs), "its model of the curvature is not one")
+    g, loss = vector(saved, "bound", n), number(saved, "bound_loss")
+    bound = problem.region.dual(g, loss), g, loss
+    sizes = problem.weight_norms() ** 2
+    return ImplicitState(center, log_partition, eta, trial, tuple((one, two) for one, two in pairs), bound, sizes)
 
 
 def step(run: Run, state: ImplicitState) -> ImplicitState:
