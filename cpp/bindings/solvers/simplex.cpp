@@ -172,9 +172,9 @@ auto state(const Masters& masters) {
         });
         for (std::size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
     });
-    return std::make_tuple(owned(std::move(starts)), owned(std::move(q)), owned(std::move(loss)),
-                           owned(std::move(age)), owned(std::move(iterate)), owned(std::move(entry_starts)),
-                           owned(std::move(index)), owned(std::move(value)));
+    return std::make_tuple(owned(std::move(starts)), owned(std::move(q)), owned(std::move(loss)), owned(std::move(age)),
+                           owned(std::move(iterate)), owned(std::move(entry_starts)), owned(std::move(index)),
+                           owned(std::move(value)));
 }
 
 void restore(Masters& masters, In<std::int64_t> starts, In<double> q, In<double> loss, In<std::int64_t> age,
