@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from maxmargin.tasks.alignment.confidence import Calibration
+from maxmargin.tasks.alignment.start import StartWeights
 
 
 @pytest.mark.parametrize(("slope", "intercept", "scale"), [(1.0, 0.0, 2.0), (3.0, -1.0, 1.0), (0.01, 0.5, 200.0)])
@@ -147,3 +148,14 @@ def test_estimates_without_annotations(corpus, make, few):
     assert right[confidence >= 0.99].mean() > 0.99
     assert make(folds=2).fit(*few).model_.calibrated
     assert make(folds=0).fit(*few).model_.metadata["confidences"] == "not calibrated"
+
+
+def test_estimates_for_another_start(corpus, make):
+    """Weights of another size give margins of another size, and the same confidences."""
+    X, packaged = list(corpus)[:60], StartWeights.packaged()
+    larger = StartWeights({name: 3 * weight for name, weight in packaged.weights.items()})
+    curves = [make(start=start, C=1e-9).bootstrap(X).model_ for start in ("packaged", larger)]
+    assert curves[1].metadata["confidences"] == "estimated from other languages"
+    one, three = (curve.calibration for curve in curves)
+    assert three["slope"] == pytest.approx(one["slope"] / 3)
+    assert three["intercept"] == one["intercept"]

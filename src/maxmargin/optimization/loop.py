@@ -76,7 +76,7 @@ def solve(
         solution = _Loop(problem, solver, stop or Stop(), callbacks, random_state, saved).solve(start or Start())
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularization
     if solution.status not in _SILENT and not expected:
-        warnings.warn(solution.message, _convergence_warning(), stacklevel=callers_level())
+        warnings.warn(solution.message, convergence_warning(), stacklevel=callers_level())
     return replace(solution, why=why)
 
 
@@ -84,7 +84,7 @@ class ConvergenceWarning(UserWarning):
     """A run did not converge; raised where scikit-learn's warning of this name is not loaded."""
 
 
-def _convergence_warning() -> type[Warning]:
+def convergence_warning() -> type[Warning]:
     """scikit-learn's warning where that is loaded, so that filters for it apply; loading it takes a second or two."""
     loaded = sys.modules.get("sklearn.exceptions")
     return ConvergenceWarning if loaded is None else loaded.ConvergenceWarning

@@ -10,6 +10,7 @@ from functools import partial
 
 import commands
 import pytest
+import typer
 
 from maxmargin.cli import app
 
@@ -71,9 +72,9 @@ def test_evaluate_reads_standard_input(at):
 
 def test_formats_of_evaluate(at):
     (at / "talp").write_text("1-1 2-2 3-3\n1-2\n\n", encoding="utf-8")
-    (found,) = measured("--gold", "gold", "--predicted", "talp", "--format", "talp")
+    (found,) = measured("--gold", "gold", "--predicted", "talp", "--from", "talp")
     assert found["aer"] == 0
-    (found,) = measured("--gold", "talp", "--gold-format", "talp", "--predicted", "good")
+    (found,) = measured("--gold", "talp", "--gold-from", "talp", "--predicted", "good")
     assert found["aer"] == 0
 
 
@@ -152,11 +153,11 @@ def test_refused_evaluate(at, arguments, message):
 def test_a_file_that_may_count_from_one(at):
     for arguments, warnings in (
         ((), 2),
-        (("--format", "talp"), 1),
+        (("--from", "talp"), 1),
         (("--first", "1"), 1),
-        (("--gold-format", "pharaoh"), 1),
+        (("--gold-from", "pharaoh"), 1),
         (("--gold-first", "1", "--first", "0"), 0),
-        (("--format", "pharaoh", "--gold-format", "talp"), 0),
+        (("--from", "pharaoh", "--gold-from", "talp"), 0),
     ):
         for flags in ((), ("--json",)):
             answer = commands.runner.invoke(
@@ -200,7 +201,7 @@ def test_convert(at):
     for name in ("marked", "sure", "good"):
         for form in ("naacl", "talp", "json"):
             (at / "other").write_text(run("convert", name, "--to", form), encoding="utf-8")
-            back = run("convert", "other", "--format", form, "--to", "pharaoh", *text)
+            back = run("convert", "other", "--from", form, "--to", "pharaoh", *text)
             assert sorted(back.split()) == sorted((at / name).read_text(encoding="utf-8").split())
     (at / "other").write_text(run("convert", "good", "--to", "a3", *text), encoding="utf-8")
     assert run("convert", "other", "--to", "pharaoh", *text) == FILES["good"]
@@ -269,3 +270,16 @@ def test_many_systems_in_a_pipe_have_whole_columns(at):
     text = run("evaluate", "--gold", "gold", "--predicted", *(["poor"] * 12))
     rows = {line[:20].strip(): line[20:].split() for line in text.splitlines()}
     assert rows["AER %"] == ["66.67"] * 12
+
+
+def test_options_of_links_mean_the_same_in_all_verbs():
+    """--from and --first: links that are read; --to: those that are written; --gold-from and --gold-first: gold."""
+    meanings = {}
+    for verb in typer.main.get_command(app).commands["align"].commands.values():
+        for option in verb.params:
+            if set(option.opts) & {"--from", "--first", "--to", "--gold-from", "--gold-first", "--format"}:
+                assert len(option.opts) == 1
+                meanings.setdefault(option.opts[0], set()).add(option.help)
+    assert {name: len(found) for name, found in meanings.items()} == dict.fromkeys(
+        ("--from", "--first", "--to", "--gold-from", "--gold-first"), 1
+    )

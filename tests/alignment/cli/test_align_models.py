@@ -17,6 +17,7 @@ import commands
 import numpy as np
 import pytest
 from commands import runner
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.cli import app
@@ -103,7 +104,7 @@ def test_the_same_from_every_kind_of_file(tmp_path):
         ("--source", "train.both", "--gold", "train.naacl", "--bitext-source", "all.both"),
         ("--source", "train.en.gz", "--target", "train.fr.gz", "--gold", "train.naacl.gz",
          "--bitext-source", "all.en.gz", "--bitext-target", "all.fr.gz"),
-        ("--source", "train.both", "--gold", "train.json", *bitext, "--gold-format", "json"),
+        ("--source", "train.both", "--gold", "train.json", *bitext, "--gold-from", "json"),
     ]  # fmt: skip
     files = []
     for number, arguments in enumerate(given):
@@ -165,7 +166,7 @@ def test_extra_links(tmp_path):
 def test_a_line_per_line(form, empty, flags):
     """Also for empty and for too long sentences."""
     lines = run(
-        "predict", "model", "--source", "odd.en", "--target", "odd.fr", "--format", form, *flags,
+        "predict", "model", "--source", "odd.en", "--target", "odd.fr", "--to", form, *flags,
         warnings=LONG,
     ).split("\n")  # fmt: skip
     assert lines.pop() == ""
@@ -183,7 +184,7 @@ def test_a_line_per_line_of_the_baselines(method):
 
 def test_no_lines(tmp_path):
     assert run("predict", "model", "--source", "none", "--target", "none") == ""
-    assert run("predict", "model", "--source", "none", "--format", "json", "--confidence") == ""
+    assert run("predict", "model", "--source", "none", "--to", "json", "--confidence") == ""
     assert run("predict", "model", "--source", "blank.en", "--target", "blank.en") == "\n\n\n"
 
 
@@ -195,7 +196,7 @@ def test_formats_agree():
     wanted = aligner.predict(X)
     for form in ("pharaoh", "naacl", "talp", "json"):
         for flags in ((), ("--confidence",)):
-            shown = run("predict", "model", "--source", "-", "--format", form, *flags, given=both)
+            shown = run("predict", "model", "--source", "-", "--to", form, *flags, given=both)
             Path("found").write_text(shown, encoding="utf-8")
             found = read_links("found", format=form, sentences=20 if form == "naacl" else None)
             for one, links in zip(found, wanted, strict=True):
@@ -224,7 +225,7 @@ def test_bootstrap(tmp_path):
 def test_bootstrap_of_other_sentences():
     found = run(
         "bootstrap", "--bitext-source", "all.both", "--source", "odd.en", "--target", "odd.fr", "--pairs", "20",
-        "--tol", "0.1", "--format", "talp", "--confidence",
+        "--tol", "0.1", "--to", "talp", "--confidence",
         warnings=ESTIMATED + LONG,
     )  # fmt: skip
     assert found.count("\n") == 6
@@ -250,6 +251,7 @@ def test_inspection(folder):
 
 
 BARE = "never was written with translation models, but without weights: --reuse never uses them again"
+NO_LINKS = "no links were written; with --out what was learned so far is kept"
 BEST = "never was written with the best weights so far"
 
 
@@ -262,7 +264,7 @@ BEST = "never was written with the best weights so far"
         (16, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BARE),  # in the last three, for the model itself
         (17, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BEST),
         (1, 0, (*FEW, *OUT), BEST),
-        (1, 0, FEW, "nothing was written"),
+        (1, 0, FEW, NO_LINKS),
     ],
 )
 def test_what_an_interruption_leaves(at, after, arguments, left, folder, monkeypatch):
@@ -283,9 +285,10 @@ def test_what_an_interruption_leaves(at, after, arguments, left, folder, monkeyp
         answer = runner.invoke(app, ["align", *arguments])
     assert (answer.exit_code, answer.stdout, len(runs)) == (130, "", at)
     assert answer.stderr == f"interrupted; {left}\n"
-    if left == "nothing was written":
+    if left == NO_LINKS:
         return
     model = mm.load("never")
+    assert model.calibrated == (model.metadata["confidences"] == "calibrated")
     assert model.metadata["status"] == "interrupted"
     assert model.trained == (left == BEST)
     if left == BARE:
@@ -304,6 +307,24 @@ def test_models_of_an_interrupted_aligner(corpus, few, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         aligner.fit(few[0][:5], few[1][:5])
     assert aligner.models_.n_pairs == 5
+
+
+def test_the_warning_of_an_interrupted_choice(few, models, monkeypatch):
+    """It is scikit-learn's, which filters are written for; the model says that it is not calibrated."""
+    training = import_module("maxmargin.training.train")
+    solve, runs = training.solve, []
+
+    def watched(*given, **settings):
+        runs.append(given)
+        if len(runs) > 3:
+            raise KeyboardInterrupt
+        return solve(*given, **settings)
+
+    monkeypatch.setattr(training, "solve", watched)
+    aligner = WordAligner(models=models, folds=2, tol=0.1, C=0.1, false_negative=(1, 2))
+    with pytest.warns(ConvergenceWarning, match="interrupted while choosing settings"):
+        aligner.fit(few[0][:8], few[1][:8])
+    assert aligner.model_.metadata["confidences"] == "not calibrated"
 
 
 def interrupted(*given):
@@ -455,7 +476,7 @@ def test_refused_predict(arguments, message, folder):
         ((*BITEXT, "--out", "never", "--source", "test.both"), "--out writes a model, --source asks for links"),
         ((*BITEXT, *OUT, "--confidence"), "--out writes a model, --confidence is about links; omit one of them"),
         ((*BITEXT, *OUT, "--threshold", "0"), "--out writes a model, --threshold is about links"),
-        ((*BITEXT, *OUT, "--format", "pharaoh"), "--out writes a model, --format is about links"),
+        ((*BITEXT, *OUT, "--to", "pharaoh"), "--out writes a model, --to is about links"),
         ((*BITEXT, *OUT, "--method", "union"), "--out writes a model, --method is about links"),
         ((*BITEXT, "--json"), "--json reports on a model, but without --out links are written"),
         ((*BITEXT, "--out", "folder"), "folder is a folder"),
@@ -476,7 +497,7 @@ def test_refused_bootstrap(arguments, message, folder):
     [
         ("predict", "model", *PAIRS, "--threshold", "1.5"),
         ("predict", "model", *PAIRS, "--threshold", "-0.1"),
-        ("predict", "model", *PAIRS, "--format", "xml"),
+        ("predict", "model", *PAIRS, "--to", "xml"),
         ("predict", *PAIRS),
         ("predict", "model"),
         ("train", *TRAIN),
@@ -627,5 +648,7 @@ def test_update(folder):
     assert run("lexicon", "updated", "--source-word", "zorp", "--top", "1").startswith("zorp\tzorpe\t")
     again = json.loads(run("update", "updated", "--bitext-source", "news.both", "--out", "again", "--json"))
     assert again["new_pairs"] == 0
+    small = json.loads(run("update", "model", *given, "--min-probability", "0.5"))
+    assert small["megabytes"] < found["megabytes"]
     message = failed("update", "model", "--bitext-source", "news.both", "--out", "news.both")
     assert "is also an input" in message

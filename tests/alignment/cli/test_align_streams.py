@@ -58,7 +58,7 @@ def test_blocks_are_as_calls_of_their_own(form, confidence):
     aligner, pairs = mm.load("model"), list(read_bitext("new"))
     if form == "a3" and confidence:
         return
-    options = ["predict", "model", "--source", "new", "--format", form, *(["--confidence"] if confidence else [])]
+    options = ["predict", "model", "--source", "new", "--to", form, *(["--confidence"] if confidence else [])]
     for size in (1, 7, 26, 100):
         expected = written(aligner, pairs, [size] * 26, form, confidence, True)
         assert run(*options, "--block", str(size)) == expected

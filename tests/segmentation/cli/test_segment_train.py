@@ -179,3 +179,14 @@ def test_options_of_the_other_kind_are_errors(tmp_path):
     assert "--regions is for images" in failed("segment", "train", "--scans", "a.txt", "--regions", "40", *out)
     images = ("--images", "a", "--masks", "b")
     assert "--voxel is for scans" in failed("segment", "train", *images, "--voxel", "0.5", *out)
+
+
+def test_inputs_are_not_written_over(pictures):
+    files = ("--images", str(pictures / "images"), "--masks", str(pictures / "masks"))
+    for taken in ("images/leaf0.png", "masks/leaf0.png"):
+        before = (pictures / taken).read_bytes()
+        assert "is also an input" in failed("segment", "train", *files, *QUICK, "--out", str(pictures / taken))
+        assert (pictures / taken).read_bytes() == before
+    scan = str(pictures / "scan.xyz")
+    (pictures / "scan.xyz").write_text("0 0 0 1\n")
+    assert "is also an input" in failed("segment", "train", "--scans", scan, *QUICK_SCANS, "--out", scan)

@@ -63,7 +63,11 @@ def bootstrap_aligner(
         some = [pairs[at] for at in chosen]
         evidence = encoder.evidence(some, indexed(some), encoder.translation())
         margins = traveling_margins(evidence, start, settings.fertility)
-        near = OPEN * float(np.median(margins[margins > 0])) if (margins > 0).any() else 0.0
+        usual_margin = _median(margins)
+        near = OPEN * usual_margin
+        scale = 1.0  # margins of other weights are of another size than those that confidences are estimated for
+        if settings.start not in (None, "packaged") and usual_margin > 0:
+            scale = _median(traveling_margins(evidence, StartWeights.packaged(), settings.fertility)) / usual_margin
         forward, backward = best_links(evidence)
         agreement = (forward & backward).sum() / max((forward | backward).sum(), 1)
         gold = AnnotatedPairs.of(encoder, encoder.pack(evidence), margins > near, margins > -near)
@@ -77,13 +81,16 @@ def bootstrap_aligner(
             model = choose_and_train(gold, None, fixed, stages)
         except KeyboardInterrupt:
             return untrained(encoder, settings, "interrupted")
-    if settings.start != "packaged":  # margins of another size than those that the estimate is from
-        return model
     return replace(
         model,
-        calibration=asdict(Calibration.estimated(agreement)),
+        calibration=asdict(Calibration.estimated(agreement, scale or 1.0)),
         metadata={**model.metadata, "confidences": ESTIMATED},
     )
+
+
+def _median(margins: FloatArray) -> float:
+    """The median positive margin, 0 if there is none."""
+    return float(np.median(margins[margins > 0])) if (margins > 0).any() else 0.0
 
 
 def traveling_margins(evidence: Evidence, start: StartWeights, fertility: int) -> FloatArray:

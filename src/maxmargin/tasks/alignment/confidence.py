@@ -56,14 +56,16 @@ class Calibration:
         return float(2 * wanted / (self.slope + root))
 
     @classmethod
-    def estimated(cls, agreement: float) -> Self:
-        """The curve for margins of weights that stay close to the packaged ones.
+    def estimated(cls, agreement: float, scale: float = 1.0) -> Self:
+        """The curve for weights that stay close to the packaged ones, or to others.
 
-        ``agreement`` is the number of links of both hidden Markov models, relative to those of at least one.
+        Args:
+            agreement: number of links of both hidden Markov models, relative to those of at least one.
+            scale: the median positive margin of the packaged weights, relative to that of the weights.
         """
         intercept, its_change, slope, change = ESTIMATE
         beyond = float(np.clip(agreement, 0.4, 1.0)) - 0.8
-        return cls(slope + change * beyond, intercept + its_change * beyond)
+        return cls(scale * (slope + change * beyond), intercept + its_change * beyond)
 
     @classmethod
     def fit(cls, margins: FloatArray, right: npt.NDArray[np.bool_]) -> Self:

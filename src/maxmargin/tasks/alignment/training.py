@@ -23,7 +23,7 @@ from maxmargin._messages import shown
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
-from maxmargin.optimization.loop import ConvergenceWarning
+from maxmargin.optimization.loop import ConvergenceWarning, convergence_warning
 from maxmargin.optimization.stopping import Status
 from maxmargin.problem import Problem
 from maxmargin.solvers import SimplicialDecomposition
@@ -313,9 +313,8 @@ def counted_once(bitext: Sequence[SentencePair], more: Sequence[SentencePair]) -
 
 def untrained(encoder: AlignmentEncoder, settings: AlignerSettings, status: str) -> AlignerModel:
     """An aligner that has translation models, but no weights: all are zero."""
-    return AlignerModel(
-        np.zeros(encoder.n_weights), encoder, {"status": status}, settings.n_jobs, verbose=settings.verbose
-    )
+    metadata = {"status": status, "confidences": UNCALIBRATED}
+    return AlignerModel(np.zeros(encoder.n_weights), encoder, metadata, settings.n_jobs, verbose=settings.verbose)
 
 
 def choose_and_train(
@@ -405,13 +404,18 @@ def stopped(chosen: Candidate, model: Model, settings: AlignerSettings) -> Align
     warnings.warn(
         f"interrupted while choosing settings: the weights are those of the last run, with C={chosen['C']:g} and "
         f"false_negative={chosen['false_negative']:g}, perhaps without one fold of the annotated pairs",
-        ConvergenceWarning,
+        convergence_warning(),
         stacklevel=callers_level(),
     )
     kept = {name: value for name, value in model.metadata.items() if name != "seconds"}
     return replace(
         model,
-        metadata={**kept, "status": str(Status.INTERRUPTED), "false_negative": chosen["false_negative"]},
+        metadata={
+            **kept,
+            "status": str(Status.INTERRUPTED),
+            "false_negative": chosen["false_negative"],
+            "confidences": UNCALIBRATED,
+        },
         training=AlignerTraining(**{**vars(model.training), "interrupted": True}),
         verbose=settings.verbose,
     )

@@ -14,6 +14,7 @@ from maxmargin.tasks.alignment.cli.options import (
     BitextTarget,
     Confidence,
     Fertility,
+    MinProbability,
     Reuse,
     StartFrom,
     Symmetrized,
@@ -32,6 +33,9 @@ from maxmargin.tasks.alignment.io.sentences import as_pairs
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol, Verbose
 from maxmargin.tasks.common.progress import print_lines
+
+NO_LINKS = "no links were written; with --out what was learned so far is kept"
+"""What Ctrl-C leaves behind before the first links."""
 
 
 def bootstrap(
@@ -58,10 +62,11 @@ def bootstrap(
     start: StartFrom = None,
     method: Symmetrized = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the links.", show_default="pharaoh")
+        Format | None, typer.Option("--to", help="Format of the links that are written.", show_default="pharaoh")
     ] = None,
     confidence: Confidence = False,
     threshold: Threshold = None,
+    least: MinProbability = 1e-4,
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -78,19 +83,19 @@ def bootstrap(
         reserve(out, keep=[bitext_source, bitext_target])
         if source is not None:
             fail("--out writes a model, --source asks for links; give one of them, and use align predict")
-        of_links = ("--method", method), ("--format", form), ("--confidence", confidence), ("--threshold", threshold)
+        of_links = ("--method", method), ("--to", form), ("--confidence", confidence), ("--threshold", threshold)
         ignored = [option for option, value in of_links if value is not None and value is not False]
         if ignored:
             fail(f"--out writes a model, {ignored[0]} is about links; omit one of them, and use align predict")
     elif as_json:
-        fail("--json reports on a model, but without --out links are written; give --out, or --format json for links")
+        fail("--json reports on a model, but without --out links are written; give --out, or --to json for links")
     if start == "none":
         fail("bootstrap labels the text by the weights it starts from; omit --start, or give it a model")
     with errors_as_lines():
         once([bitext_source, bitext_target, source, target])
         learned = read_compact(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
-    with errors_as_lines(left_behind):
+    with errors_as_lines(left_behind if out is not None else NO_LINKS):
         settings = settings_of(
             fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start,
             C=C, false_negative=false_negative,
@@ -103,7 +108,7 @@ def bootstrap(
             model = bootstrap_aligner(bitext, settings, n_pairs=pairs)
         if out is not None:
             del learned, bitext, to_align  # not needed while the model is written
-            save(model, out, began, annotated=0, as_json=as_json)
+            save(model, out, began, least=least, annotated=0, as_json=as_json)
             return
         if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt

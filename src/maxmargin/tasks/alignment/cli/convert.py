@@ -8,24 +8,22 @@ from typing import Annotated
 import typer
 
 from maxmargin.tasks.alignment.cli.options import (
-    RECOGNIZED,
     First,
+    From,
     OptionalSource,
     Target,
+    To,
     optional_bitext,
     write,
 )
 from maxmargin.tasks.alignment.io.link_files import open_links
-from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
 
 
 def convert(
     links: Annotated[str, typer.Argument(metavar="LINKS", help="File of links; - is standard input.")],
-    to: Annotated[Format, typer.Option("--to", help="Format to write.")],
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the file.", show_default=RECOGNIZED)
-    ] = None,
+    to: To,
+    form: From = None,
     first: First = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Swap source and target.")] = False,
     source: OptionalSource = None,

@@ -9,16 +9,15 @@ import typer
 
 from maxmargin._terminal import console
 from maxmargin.tasks.alignment.cli.options import (
-    RECOGNIZED,
     First,
+    From,
     GoldFirst,
-    GoldFormat,
+    GoldFrom,
     OptionalSource,
     SkipBad,
     Target,
     optional_bitext,
 )
-from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.metrics import tables
 from maxmargin.tasks.alignment.metrics.files import evaluate_files
 from maxmargin.tasks.common.commands import errors_as_lines, once
@@ -34,10 +33,8 @@ def evaluate(
     target: Target = None,
     as_json: AsJson = False,
     details: Annotated[bool, typer.Option("--details", help="Also print the scores of each sentence.")] = False,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the links to evaluate.", show_default=RECOGNIZED)
-    ] = None,
-    gold_form: GoldFormat = None,
+    form: From = None,
+    gold_form: GoldFrom = None,
     first: First = None,
     gold_first: GoldFirst = None,
     skip_bad: SkipBad = False,

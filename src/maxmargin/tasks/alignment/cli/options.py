@@ -43,9 +43,14 @@ OptionalSource = Annotated[
 ]
 Target = Annotated[str | None, typer.Option("--target", help="Target sentences, one per line.")]
 BitextTarget = Annotated[str | None, typer.Option("--bitext-target", help="Target sentences of the bitext.")]
-GoldFormat = Annotated[
-    Format | None, typer.Option("--gold-format", help="Format of the gold links.", show_default=RECOGNIZED)
+# One meaning in all verbs: --from and --first are of links that are read, except gold, --to of those that are written.
+From = Annotated[
+    Format | None, typer.Option("--from", help="Format of the links that are read.", show_default=RECOGNIZED)
 ]
+GoldFrom = Annotated[
+    Format | None, typer.Option("--gold-from", help="Format of the gold links.", show_default=RECOGNIZED)
+]
+To = Annotated[Format, typer.Option("--to", help="Format of the links that are written.")]
 First = Annotated[
     int | None,
     typer.Option("--first", min=0, max=1, help="Number of the first word in links.", show_default="of the format"),
@@ -75,6 +80,15 @@ StartFrom = Annotated[
         metavar="MODEL",
         help="Start from the weights of this model, of any language pair; 'none' for zeros.",
         show_default="weights of the package",
+    ),
+]
+MinProbability = Annotated[
+    float,
+    typer.Option(
+        "--min-probability",
+        min=0.0,
+        max=1.0,
+        help="Leave word pairs of smaller probability in all translation models out of the model file.",
     ),
 ]
 Confidence = Annotated[bool, typer.Option("--confidence", help="Write the confidence of each link.")]
@@ -189,14 +203,14 @@ def tell_of_confidences(model: AlignerModel, confidence: bool, threshold: float 
         )
 
 
-def save(model: AlignerModel, out: Path, began: float, *, annotated: int, as_json: bool) -> None:
-    """Write a model file and report on it."""
+def save(model: AlignerModel, out: Path, began: float, *, least: float, annotated: int, as_json: bool) -> None:
+    """Write a model file, with word pairs of at least a probability, and report on it."""
     if not model.trained:  # interrupted before the first weights: translation models alone replace no other model
         if not out.exists():
-            model.save(out)
+            model.save(out, min_probability=least)
         raise KeyboardInterrupt
     with saving(model):
-        model.save(out)
+        model.save(out, min_probability=least)
     metadata = {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,

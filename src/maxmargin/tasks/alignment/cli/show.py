@@ -9,8 +9,7 @@ import typer
 
 from maxmargin._files import replacing
 from maxmargin._terminal import fail, printable
-from maxmargin.tasks.alignment.cli.options import RECOGNIZED, First, GoldFirst, GoldFormat, Source, Target
-from maxmargin.tasks.alignment.io.link_formats import Format
+from maxmargin.tasks.alignment.cli.options import First, From, GoldFirst, GoldFrom, Source, Target
 from maxmargin.tasks.common.commands import errors_as_lines, once, writable
 from maxmargin.tasks.common.text import count_of, name_of
 
@@ -29,10 +28,8 @@ def show(
         typer.Option("--limit", min=1, help="Maximum number of sentence pairs.", show_default="20; all with --html"),
     ] = None,
     worst: Annotated[bool, typer.Option("--worst", help="Start with the pairs of highest AER; needs --gold.")] = False,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the links.", show_default=RECOGNIZED)
-    ] = None,
-    gold_form: GoldFormat = None,
+    form: From = None,
+    gold_form: GoldFrom = None,
     first: First = None,
     gold_first: GoldFirst = None,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from maxmargin.tasks.alignment.cli.options import RECOGNIZED, First, OptionalSource, Target, optional_bitext, write
+from maxmargin.tasks.alignment.cli.options import First, From, OptionalSource, Target, To, optional_bitext, write
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.metrics.files import symmetrize_files
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
@@ -22,11 +22,9 @@ def symmetrize(
     ] = False,
     source: OptionalSource = None,
     target: Target = None,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Format of both files.", show_default=RECOGNIZED)
-    ] = None,
+    form: From = None,
     first: First = None,
-    out: Annotated[Format, typer.Option("--to", help="Format to write.")] = Format.pharaoh,
+    out: To = Format.pharaoh,
 ) -> None:
     """Combine the links of two directions: one line per sentence pair (NAACL: per link) on standard output."""
     with errors_as_lines():

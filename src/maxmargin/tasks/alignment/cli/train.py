@@ -11,7 +11,9 @@ from maxmargin.tasks.alignment.cli.options import (
     BitextTarget,
     Extra,
     Fertility,
-    GoldFormat,
+    GoldFirst,
+    GoldFrom,
+    MinProbability,
     Reuse,
     SkipBad,
     StartFrom,
@@ -58,19 +60,10 @@ def train(
     ] = None,
     reuse: Reuse = None,
     start: StartFrom = None,
-    gold_form: GoldFormat = None,
-    first: Annotated[
-        int | None,
-        typer.Option(
-            "--first",
-            "--gold-first",
-            min=0,
-            max=1,
-            help="Number of the first word in gold links.",
-            show_default="of the format",
-        ),
-    ] = None,
+    gold_form: GoldFrom = None,
+    gold_first: GoldFirst = None,
     skip_bad: SkipBad = False,
+    least: MinProbability = 1e-4,
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -89,7 +82,7 @@ def train(
         extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")
         once([*texts, *extras.values(), *dev_extras.values()])
         pairs, references = read_annotated(
-            source, target, gold, extra=extras, format=gold_form, first=first, skip_bad=skip_bad
+            source, target, gold, extra=extras, format=gold_form, first=gold_first, skip_bad=skip_bad
         )
         if bitext_source is None and bitext_target is not None:
             raise ValueError("--bitext-target needs --bitext-source; give both, or neither")
@@ -108,10 +101,16 @@ def train(
         dev = None
         if dev_source is not None and dev_gold is not None:
             dev = read_annotated(
-                dev_source, dev_target, dev_gold, extra=dev_extras, format=gold_form, first=first, skip_bad=skip_bad
+                dev_source,
+                dev_target,
+                dev_gold,
+                extra=dev_extras,
+                format=gold_form,
+                first=gold_first,
+                skip_bad=skip_bad,
             )
     with errors_as_lines(left_behind):
         how = settings_of(fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start, **given)
         model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
-        save(model, out, began, annotated=annotated, as_json=as_json)
+        save(model, out, began, least=least, annotated=annotated, as_json=as_json)

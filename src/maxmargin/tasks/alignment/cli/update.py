@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import report
-from maxmargin.tasks.alignment.cli.options import BitextTarget
+from maxmargin.tasks.alignment.cli.options import BitextTarget, MinProbability
 from maxmargin.tasks.alignment.io.sentences import read_pairs
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
@@ -23,6 +23,7 @@ def update(
     ],
     out: ModelOut,
     bitext_target: BitextTarget = None,
+    least: MinProbability = 1e-4,
     jobs: Jobs = -1,
     as_json: AsJson = False,
 ) -> None:
@@ -34,7 +35,7 @@ def update(
         aligner = AlignerModel.load(model, n_jobs=jobs)
         pairs = read_pairs(bitext_source, bitext_target)
         found = aligner.updated(pairs)
-        found.save(out)
+        found.save(out, min_probability=least)
         before, after = aligner.encoder.models, found.encoder.models
         counts = after.words.cooccurrences
         report(

@@ -171,8 +171,8 @@ class LinkFile:
         else:
             return
         warnings.warn(
-            f"{name_of(self.path)} has {seen}; if it counts from {other}, give --first {other} (of gold beside other "
-            f"links --gold-first {other}, in Python first={other})",
+            f"{name_of(self.path)} has {seen}; if it counts from {other}, give --first {other} (of gold "
+            f"--gold-first {other}, in Python first={other})",
             UserWarning,
             stacklevel=callers_level(),
         )
@@ -192,7 +192,7 @@ class LinkFile:
             "source and target seem to be swapped"
             if swapped
             else "check that links and sentences belong together and that positions count from "
-            + ("0, or give --first 1" if base == 0 else "1")
+            + ("0, or give --first 1 (of gold --gold-first 1)" if base == 0 else "1")
         )
         raise problem(
             self.path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from maxmargin.tasks.common.commands import errors_as_lines, reserve, saving
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
 from maxmargin.tasks.segmentation.io.classes import parse_classes
+from maxmargin.tasks.segmentation.io.images import SUFFIXES
 
 
 def train(
@@ -80,7 +82,8 @@ def train(
     from maxmargin.training import Settings
 
     began = time.perf_counter()
-    reserve(out)
+    inputs = (images, masks, dev_images, dev_masks, class_file, *(scans or ()), *(more or ()), *(dev_scans or ()))
+    reserve(out, keep=_inputs([one for one in inputs if one is not None]))
     with errors_as_lines():
         _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
         definition = parse_classes(classes, file=class_file, void=void)
@@ -142,6 +145,17 @@ def _belongs(kind: str, absent: bool, options: dict[str, Any]) -> None:
     for name, value in options.items():
         if absent and value is not None:
             raise ValueError(f"{name} is for {kind}; leave it out, or give --{kind}")
+
+
+def _inputs(given: Sequence[str | Path]) -> list[str]:
+    """The files that are given, and the images, masks and scans in folders that are given."""
+    from maxmargin.tasks.segmentation.io.scans import SUFFIXES as SCANS  # images are trained on without them
+
+    found: list[Path] = []
+    for path in map(Path, given):
+        inside = path.iterdir() if path.is_dir() else ()
+        found += [path, *(one for one in inside if one.name.lower().endswith((*SUFFIXES, *SCANS)))]
+    return [str(one) for one in found]
 
 
 def _one_kind(

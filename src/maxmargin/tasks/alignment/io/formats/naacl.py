@@ -32,7 +32,7 @@ def parse(path: AnyPath, data: bytes, first: int | None) -> Table:
         raise problem(
             path,
             int(table.line[zeros[0]]),
-            "sentence 0; number sentences from 1, or give --first 0 if words count from 0, too",
+            "sentence 0; number sentences from 1, or give --first 0 (of gold --gold-first) if words count from 0",
         )
     zeros = np.flatnonzero((table.links == 0).any(axis=1))
     if first is None and len(zeros):
@@ -40,7 +40,7 @@ def parse(path: AnyPath, data: bytes, first: int | None) -> Table:
             path,
             int(table.line[zeros[0]]),
             "word 0, but in this format words count from 1; if this file counts from 0, give --first 0; if 0 is the "
-            "empty word, --first 1 (of gold beside other links --gold-first, in Python first=)",
+            "empty word, --first 1 (of gold --gold-first, in Python first=)",
         )
     less = 0 if from_zero else 1
     table = replace(table, sentence=table.sentence - less, count=table.count - less + 1 if len(table.sentence) else 0)
