@@ -1,6 +1,6 @@
 """Word alignment without and with few annotations, on small and large bitexts of several language pairs.
 
-    python benchmarks/alignment_languages.py FOLDER ... [--sizes 500 2000 10000] [--curve 5 10 25] [--draws 3]
+    python benchmarks/alignment_languages.py FOLDER ... [--sizes 500 2000 10000] [--curve 5 10 20 50 100] [--draws 3]
         [--jobs 2] [--eflomal PROGRAM] [--hansards FOLDER]
 
 A FOLDER is named by its language XX and has ``bitext.en``, ``bitext.XX``, ``gold.en``, ``gold.XX``, tokenized, and
@@ -8,7 +8,7 @@ A FOLDER is named by its language XX and has ``bitext.en``, ``bitext.XX``, ``gol
 number of bitext pairs, the text (not the links) of the gold is in the bitext of all programs: AER of the symmetrized
 hidden Markov models, of the packaged weights as they are, of ``bootstrap``, with precision, recall and calibration of
 its confidences, and of eflomal if its program is there. The learning curve trains on some gold pairs at the largest
-size and tests on the second half of the gold, with and without the packaged weights as a start.
+size and tests on the same half or quarter of the gold, with and without the packaged weights as a start.
 
 Prints one JSON object; a line for each result goes to standard error as soon as it is there.
 """
@@ -128,22 +128,22 @@ def without_gold(language: Language, size: int, jobs: int, program: str | None) 
 def curve(language: Language, sizes: list[int], size: int, draws: int, jobs: int) -> dict[str, Any]:
     text = language.text(size)
     models = BitextModels.learn([one.source for one in text], [one.target for one in text])
-    half = len(language.gold) // 2
-    found: dict[str, Any] = {}
+    sizes = [n for n in sizes if n <= 3 * len(language.gold) // 4]
+    first = max([len(language.gold) // 2, *sizes])
+    found: dict[str, Any] = {"test pairs": len(language.gold) - first}
     for start in ("packaged", None):
         for n in [0, *sizes] if start else sizes:
             errors = []
-            for draw in range(draws if n <= half else 0):
+            for draw in range(draws):
                 order = np.random.default_rng(draw).permutation(len(language.gold))
-                train, test = order[:n], order[half:]
+                train, test = order[:n], order[first:]
                 C = 0.1 if n else 1e-9  # without gold pairs, the weights as they are
                 aligner = WordAligner(C=C, false_negative=1.5, folds=0, models=models, start=start, n_jobs=jobs)
                 train = train if n else test[:1]
                 aligner.fit([language.gold[at] for at in train], [language.references[at] for at in train])
                 predicted = aligner.predict([language.gold[at] for at in test], adapt=False)
                 errors.append(evaluate([language.references[at] for at in test], predicted).aer)
-            if errors:
-                found.setdefault("with start" if start else "without", {})[n] = percent(np.mean(errors))
+            found.setdefault("with start" if start else "without", {})[n] = percent(np.mean(errors))
     return found
 
 
@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--hansards", type=Path)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000, 10000])
-    parser.add_argument("--curve", type=int, nargs="*", default=[5, 10, 25])
+    parser.add_argument("--curve", type=int, nargs="*", default=[5, 10, 20, 50, 100])
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--eflomal", default=shutil.which("eflomal-align"), help="its program; left out if not there")
