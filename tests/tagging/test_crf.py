@@ -136,7 +136,7 @@ def same(one, two, X):
         ({}, {}),
         ({"c2": 0.1}, {"C": 0.3}),
         ({"c2": 1.6}, {"C": 0.15}),
-        ({"c1": 0.16, "c2": 0.1}, {"C": 0.3, "prune": 0.2}),
+        ({"c1": 0.25, "c2": 0.1}, {"C": 0.3, "prune": 0.1}),
         ({"min_freq": 2.5, "all_possible_states": True}, {"min_count": 3, "support": "all"}),
         ({"min_freq": 0, "all_possible_states": False}, {"min_count": 1, "support": "observed"}),
         ({"algorithm": "ap", "max_iterations": 200}, {"max_iter": 200}),

@@ -144,6 +144,23 @@ class StringTable {
         }
     }
 
+    // Adds all strings of another table; numbers[i] is the number of its string i here.
+    void add_all(const StringTable& other, std::int32_t* numbers) {
+        std::uint32_t keys[window];
+        std::span<const Byte> texts[window];
+        for (std::int64_t first = 0; first < other.size(); first += window) {
+            const auto count = std::min(window, static_cast<std::size_t>(other.size() - first));
+            for (std::size_t i = 0; i < count; ++i) {
+                texts[i] = other.text(first + static_cast<std::int64_t>(i));
+                keys[i] = key_of(texts[i].data(), texts[i].size());
+                ask_slot(keys[i]);
+            }
+            for (std::size_t i = 0; i < count; ++i) ask_string(keys[i]);
+            for (std::size_t i = 0; i < count; ++i)
+                numbers[static_cast<std::size_t>(first) + i] = add(keys[i], texts[i].data(), texts[i].size());
+        }
+    }
+
     // Forgets all strings but the first `count`.
     void truncate(std::int64_t count) {
         if (count >= size()) return;

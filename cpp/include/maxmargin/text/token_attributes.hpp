@@ -351,10 +351,7 @@ inline void extract(const Template& given, StringTable& table, bool grow, bool e
             const std::int64_t base = table.size();
             for (Part& part : parts) {
                 part.final.resize(static_cast<std::size_t>(part.fresh->size()));
-                for (std::size_t j = 0; j < part.final.size(); ++j) {
-                    const auto text = part.fresh->text(static_cast<std::int64_t>(j));
-                    part.final[j] = table.add(text.data(), text.size());
-                }
+                table.add_all(*part.fresh, part.final.data());
                 part.fresh.reset();
             }
             parallel_each(static_cast<std::int64_t>(count), 1, workers, [&](int, std::int64_t i) {
