@@ -4,6 +4,7 @@ namespace maxmargin {
 void bind_items(nb::module_& module);
 void bind_link_features(nb::module_& module);
 void bind_list_passes(nb::module_& module);
+void bind_mentions(nb::module_& module);
 void bind_mert(nb::module_& module);
 void bind_nbest_scan(nb::module_& module);
 void bind_ngram_table(nb::module_& module);
@@ -38,6 +39,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_symmetrize(module);
     maxmargin::bind_token_attributes(module);
     maxmargin::bind_word_clusters(module);
+    maxmargin::bind_mentions(module);
     maxmargin::bind_token_scan(module);
     maxmargin::bind_translation(module);
     maxmargin::bind_trees(module);
