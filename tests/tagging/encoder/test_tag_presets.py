@@ -7,9 +7,10 @@ import pytest
 
 from maxmargin.tasks.tagging import TaggingEncoder, train_tagger
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.columns.mentions import with_mentions
 from maxmargin.tasks.tagging.encoder.columns.word_classes import WordClasses
 from maxmargin.tasks.tagging.encoder.presets import PRESETS, preset
-from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.templates import MENTION, Template
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 COLUMNS = ("word", "pos")
@@ -24,6 +25,8 @@ def test_presets_give_every_token_attributes(name):
         column, source = template.learned
         labels = np.zeros(table.n_tokens, dtype=np.int32), ("X",)
         table = WordClasses.learn(table, labels, source=source).columns(table, name=column)
+    if MENTION in template.added:
+        table = with_mentions(table, template.added[MENTION])
     vocabulary = AttributeVocabulary()
     attributes = template.apply(table, vocabulary, grow=True)
     assert attributes.n_rows == 6

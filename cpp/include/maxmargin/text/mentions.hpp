@@ -1,10 +1,10 @@
-// Other mentions of names: for each capitalized word, where it is part of a longer name nearby.
+// Other mentions of names: for each capitalized word, where else it occurs nearby, in the longest name.
 //
 // A name is a run of capitalized tokens of a sentence, taken for what it looks like. Of a token in a name, the other
-// mentions are the occurrences of the same word in other names of at least two tokens, at most `window` sentences
-// away, the `most_seen` nearest before it and after it. The one in the longest name counts; among equally long names
-// the one of the nearest sentence, then the earliest. Names of more than `longest` tokens are rather headlines and
-// count as names of that length.
+// mentions are the capitalized occurrences of the same word in other names, at most `window` sentences away, the
+// `most_seen` nearest before it and after it. The one in the longest name counts; among equally long names the one of
+// the nearest sentence, then the earliest. Names of more than `longest` tokens are rather headlines and count as names
+// of that length.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,9 @@ struct Text {
     std::size_t n_words;
 };
 
-// Writes the first and the last token of the name with the other mention, -1 for none.
-inline void find(const Text& text, std::int64_t window, std::span<std::int64_t> first, std::span<std::int64_t> last) {
+// Writes the token of the other mention and the first and the last token of its name, -1 for none.
+inline void find(const Text& text, std::int64_t window, std::span<std::int64_t> token, std::span<std::int64_t> first,
+                 std::span<std::int64_t> last) {
     const std::size_t n = text.word.size();
     std::vector<std::int64_t> sentence(n), begin(n), end(n);
     for (std::size_t s = 0; s + 1 < text.sentences.size(); ++s) {
@@ -44,20 +45,19 @@ inline void find(const Text& text, std::int64_t window, std::span<std::int64_t> 
         }
     }
 
-    // The mentions of each word in names of two or more tokens, in order.
+    // The mentions of each word, in order.
     std::vector<std::size_t> start(text.n_words + 1);
-    const auto listed = [&](std::size_t t) { return text.capital[t] && end[t] - begin[t] > 1; };
     for (std::size_t t = 0; t < n; ++t)
-        if (listed(t)) ++start[static_cast<std::size_t>(text.word[t]) + 1];
+        if (text.capital[t]) ++start[static_cast<std::size_t>(text.word[t]) + 1];
     for (std::size_t w = 0; w < text.n_words; ++w) start[w + 1] += start[w];
     std::vector<std::size_t> at(start.begin(), start.end() - 1);  // mentions of each word before the current token
     std::vector<std::size_t> mention(start.back());
     for (std::size_t t = 0; t < n; ++t)
-        if (listed(t)) mention[at[static_cast<std::size_t>(text.word[t])]++] = t;
+        if (text.capital[t]) mention[at[static_cast<std::size_t>(text.word[t])]++] = t;
     at.assign(start.begin(), start.end() - 1);
 
     for (std::size_t t = 0; t < n; ++t) {
-        first[t] = last[t] = -1;
+        token[t] = first[t] = last[t] = -1;
         if (!text.capital[t]) continue;
         const auto word = static_cast<std::size_t>(text.word[t]);
         std::tuple<std::int64_t, std::int64_t, std::size_t> best{};
@@ -67,8 +67,9 @@ inline void find(const Text& text, std::int64_t window, std::span<std::int64_t> 
             if (distance > window) return false;
             if (begin[other] == begin[t]) return true;
             const std::tuple found{-std::min(end[other] - begin[other], longest), distance, other};
-            if (first[t] < 0 || found < best) {
+            if (token[t] < 0 || found < best) {
                 best = found;
+                token[t] = static_cast<std::int64_t>(other);
                 first[t] = begin[other];
                 last[t] = end[other] - 1;
             }
@@ -77,7 +78,7 @@ inline void find(const Text& text, std::int64_t window, std::span<std::int64_t> 
         std::size_t& before = at[word];
         for (std::size_t i = before, seen = 0; i > start[word] && seen < most_seen; ++seen)
             if (!look(mention[--i])) break;
-        if (listed(t)) ++before;
+        ++before;
         for (std::size_t i = before, seen = 0; i < start[word + 1] && seen < most_seen; ++i, ++seen)
             if (!look(mention[i])) break;
     }

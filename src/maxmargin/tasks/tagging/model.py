@@ -122,6 +122,16 @@ class TaggerModel(Model):
         with _threads.threads(self.n_jobs):
             return self.extractor.rows(read_whole(X))
 
+    def rows_of_blocks(self, blocks: Iterable[Any]) -> Iterator[TokenRows]:
+        """Yield the attributes of each block of a text, as if all its sentences were given at once."""
+        found = self.extractor.rows_of_blocks(map(read_whole, blocks))
+        while True:
+            with _threads.threads(self.n_jobs):
+                rows = next(found, None)
+            if rows is None:
+                return
+            yield rows
+
     # Predictions as users write them: lists per sentence.
 
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Hashable]]:
@@ -141,8 +151,8 @@ class TaggerModel(Model):
             size: number of sentences that are read and labeled at a time.
         """
         size, rest = _checks.integer("size", size, least=1), iter(sentences)
-        while some := list(islice(rest, size)):
-            yield from self.predict(some)
+        for rows in self.rows_of_blocks(iter(lambda: list(islice(rest, size)), [])):
+            yield from self.encoder.named(self.best(rows), rows.offsets)
 
     def predict_single(self, sentence: Any) -> list[Hashable]:
         """Return the best labels of one sentence."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -201,14 +202,21 @@ def file_metadata(text: TaggedText, join: bool) -> dict[str, Any]:
 def rows_of(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[TaggedText, TokenRows]]:
     """Yield each block of a file with the attributes that a model knows; note on standard error if there are none."""
     template = getattr(model.extractor, "template", None)
+    held: deque[TaggedText] = deque()  # blocks whose attributes wait for the sentences after them
+
+    def tokens() -> Iterator[Any]:
+        for text in texts:
+            if template is not None and text.table is None:
+                raise FileError(
+                    f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
+                    f"{', '.join(template.columns_used)}; give a file that has them"
+                )
+            held.append(text)
+            yield text.tokens
+
     known = False
-    for text in texts:
-        if template is not None and text.table is None:
-            raise FileError(
-                f"{text.source}: tokens have attributes and no columns, and this model needs the columns "
-                f"{', '.join(template.columns_used)}; give a file that has them"
-            )
-        rows = model.rows(text.tokens)
+    for rows in model.rows_of_blocks(tokens()):
+        text = held.popleft()
         known = known or len(rows.tokens.columns) > 0
         yield text, rows
     if not known:

@@ -6,7 +6,7 @@ An extractor belongs to a model: it knows the attributes of the training data an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -24,6 +24,7 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.columns.added_columns import AddedColumns
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
+from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_of
 from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded
 from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.io.named_columns import cells_of, dictionaries_of, is_frame, names_of, refuse_frame
@@ -71,6 +72,11 @@ class Extractor(ABC):
     @abstractmethod
     def rows(self, X: Any) -> TokenRows:
         """Return the rows of a batch without unknown attributes."""
+
+    def rows_of_blocks(self, blocks: Iterable[Any]) -> Iterator[TokenRows]:
+        """Yield the rows of each block of a text, as if the text were one batch; later blocks may be read before."""
+        for block in blocks:
+            yield self.rows(block)
 
     @abstractmethod
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
@@ -251,7 +257,20 @@ class TemplateExtractor(_NamedExtractor):
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
-        table = self.added.columns(self.prepared(X), self.template)
+        return self._rows(self.added.columns(self.prepared(X), self.template))
+
+    def rows_of_blocks(self, blocks: Iterable[Any]) -> Iterator[TokenRows]:
+        """See :meth:`Extractor.rows_of_blocks`."""
+        for before, table, after in in_context(map(self.prepared, blocks), reach_of(self.template)):
+            if not before and not after:
+                yield self.rows(table)
+                continue
+            some = [one.only(self.template.columns_used) for one in (*before, table, *after)]
+            first = sum(one.n_sentences for one in before)
+            whole = self.added.columns(TokenTable.joined(some), self.template)
+            yield self._rows(whole.part(first, first + table.n_sentences))
+
+    def _rows(self, table: TokenTable) -> TokenRows:
         edges = None if self.edges is None else self.template.apply_edges(table, self.edges)
         return TokenRows(self.template.apply(table, self.tokens), edges)
 

@@ -19,7 +19,8 @@ Lines that begin with ``!`` are settings. ``!optional pos``: lines that use the 
 none. Others add columns (:mod:`~maxmargin.tasks.tagging.encoder.columns`): ``!learn class word`` the word classes that
 are learned from column ``word`` and the labels, ``!cluster cluster word`` the clusters of words in text without labels,
 if there is such text, and ``!gazetteer listed word`` where entries of gazetteers occur; a line that uses this column
-stands for one line per gazetteer.
+stands for one line per gazetteer. ``!mention mention word`` adds four columns, ``mention:first``, ``mention:last``,
+``mention:before`` and ``mention:after``: words of the longest name nearby that has the word.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Added:
     """A column that the encoder adds.
 
     Attributes:
-        kind: ``learn`` (labels of words), ``cluster`` (words with similar neighbors) or ``gazetteer`` (listed names).
+        kind: ``learn`` (labels of words), ``cluster`` (words with similar neighbors), ``gazetteer`` (listed names) or
+            ``mention`` (longer names nearby).
         name: its name.
         source: the column of the words.
     """
@@ -52,8 +54,22 @@ class Added:
     name: str
     source: str
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a template can use: of its name, or several whose names begin with it."""
+        return tuple(f"{self.name}:{place}" for place in PLACES) if self.kind == MENTION else (self.name,)
 
-ADDED = {"learn": "!learn class word", "cluster": "!cluster cluster word", "gazetteer": "!gazetteer listed word"}
+
+MENTION = "mention"
+PLACES = ("first", "last", "before", "after")
+"""Places of the words of another mention: in its name, if that has several, and next to the word itself."""
+
+ADDED = {
+    "learn": "!learn class word",
+    "cluster": "!cluster cluster word",
+    "gazetteer": "!gazetteer listed word",
+    MENTION: "!mention mention word",
+}
 """Kinds of added columns, and the usual lines."""
 
 
@@ -86,7 +102,7 @@ class _Settings:
             if kind in self.added:
                 raise ValueError(f"there is a line !{kind} already; leave this one out")
             self.added[kind] = _added(kind, words[1:], self.known)
-            self.known = (*self.known, self.added[kind].name)
+            self.known = (*self.known, *self.added[kind].columns)
             if (kind == "gazetteer" and not self.gazetteers) or (kind == "cluster" and not self.clusters):
                 self.absent = (*self.absent, self.added[kind].name)
         elif kind == "optional" and words[1:]:
@@ -205,7 +221,7 @@ class Template:
     def columns_used(self) -> tuple[str, ...]:
         """The columns that a table must have, in order of first use."""
         items = (item for line in (*self.unigrams, *self.bigrams) for item in line if isinstance(item, Macro))
-        source_of = {added.name: added.source for added in self.added.values()}
+        source_of = {name: added.source for added in self.added.values() for name in added.columns}
         if (listed := self.added.get("gazetteer")) is not None:
             source_of |= {gazetteer_column(listed, name): listed.source for name in self.gazetteers}
         return tuple(dict.fromkeys(source_of.get(item.column, item.column) for item in items if item.column))

@@ -106,9 +106,7 @@ class TokenTable(_InSentences):
 
     def with_column(self, name: str, cells: Codes, names: Sequence[str]) -> TokenTable:
         """Return the table with one more column, whose cells are places in ``names``; ValueError if there is one."""
-        if name in self.columns:
-            where = f"{self.source}: " if self.source else ""
-            raise ValueError(f"{where}there is already a column {shown(name)}, the name of a new one; rename it")
+        self._check_new(name)
         text, ends = packed(names)
         ends += len(self.buffer)
         begin, end = self.begin, self.end
@@ -116,6 +114,49 @@ class TokenTable(_InSentences):
             ends = ends.astype(np.int32)
         more: list[Any] = [np.column_stack([begin, ends[:-1][cells]]), np.column_stack([end, ends[1:][cells]])]
         return replace(self, buffer=self.buffer + text, begin=more[0], end=more[1], columns=(*self.columns, name))
+
+    def with_copied(self, name: str, column: str, tokens: IntArray) -> TokenTable:
+        """Return the table with one more column: the cells that a column has at other tokens, empty for token -1."""
+        self._check_new(name)
+        at, there = self.columns.index(column), tokens >= 0
+        places: list[Any] = []
+        for own in (self.begin, self.end):
+            new = np.zeros(self.n_tokens, dtype=own.dtype)
+            new[there] = own[tokens[there], at]
+            places.append(np.column_stack([own, new]))
+        return replace(self, begin=places[0], end=places[1], columns=(*self.columns, name))
+
+    def _check_new(self, name: str) -> None:
+        if name in self.columns:
+            where = f"{self.source}: " if self.source else ""
+            raise ValueError(f"{where}there is already a column {shown(name)}, the name of a new one; rename it")
+
+    def only(self, columns: Sequence[str]) -> TokenTable:
+        """Return the table with only these columns."""
+        at = [self.columns.index(name) for name in columns]
+        return replace(self, begin=self.begin[:, at], end=self.end[:, at], columns=tuple(columns))
+
+    def part(self, first: int, last: int) -> TokenTable:
+        """Return the sentences ``first`` to ``last - 1``, with the same buffer."""
+        begin, end = self.sentences[first], self.sentences[last]
+        return replace(
+            self,
+            begin=self.begin[begin:end],
+            end=self.end[begin:end],
+            sentences=self.sentences[first : last + 1] - begin,
+            lines=None if self.lines is None else self.lines[begin:end],
+        )
+
+    @classmethod
+    def joined(cls, tables: Sequence[TokenTable]) -> TokenTable:
+        """Return the sentences of tables with the same columns as one, without their lines in files."""
+        before = offsets_of([len(table.buffer) for table in tables])
+        begin, end = (
+            np.concatenate([places + shift for places, shift in zip(some, before[:-1], strict=True)])
+            for some in ([table.begin for table in tables], [table.end for table in tables])
+        )
+        lengths = np.concatenate([table.lengths for table in tables])
+        return cls(b"".join(table.buffer for table in tables), begin, end, offsets_of(lengths), tables[0].columns)
 
     @classmethod
     def of_lists(cls, sentences: Sequence[Sequence[Any]], columns: Sequence[str] | None = None) -> TokenTable:

@@ -1,4 +1,4 @@
-"""Columns that the encoder adds to a table before a template reads it: word classes, clusters and gazetteers."""
+"""Columns that the encoder adds to a table before a template reads it: classes, clusters, gazetteers and mentions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, Self
 
 from maxmargin.encoders.base import State
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
+from maxmargin.tasks.tagging.encoder.columns.mentions import with_mentions
 from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded, WordClasses
 from maxmargin.tasks.tagging.encoder.columns.word_clusters import PlainText, WordClusters
-from maxmargin.tasks.tagging.encoder.templates import Template, gazetteer_column
+from maxmargin.tasks.tagging.encoder.templates import MENTION, Template, gazetteer_column
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 _CLASSES = "word_classes_"
@@ -18,7 +19,7 @@ _CLASSES = "word_classes_"
 
 @dataclass(frozen=True, eq=False)
 class AddedColumns:
-    """What the lines ``!learn``, ``!cluster`` and ``!gazetteer`` of a template stand for.
+    """What the lines ``!learn``, ``!cluster``, ``!gazetteer`` and ``!mention`` of a template stand for.
 
     Attributes:
         classes: word classes; None before training, and if the template has none.
@@ -70,7 +71,8 @@ class AddedColumns:
         if self.gazetteers is not None and listed is not None:
             names = [gazetteer_column(listed, name) for name in self.gazetteers.names]
             table = self.gazetteers.columns(table, names, source=listed.source)
-        return table
+        mention = template.added.get(MENTION)
+        return table if mention is None else with_mentions(table, mention)
 
     def state(self) -> State:
         """Return the entries of a model file."""
