@@ -83,9 +83,17 @@ def tokens(random: Generator) -> list[Call]:
         bound(tasks, "attributes_of_tokens", tasks.StringTable(), *template),
         bound(tasks, "exchange_words", *neighbors, *neighbors, 4, 2, 2, i32([0, 1, 2, 3])),
         bound(
-            tasks, "other_mentions", i64([0, 2, 5]), i32([0, 1, 0, 2, 1]), np.array([1, 1, 1, 0, 1], bool), 3, 20,
-            np.zeros(5, int), np.zeros(5, int), np.zeros(5, int),
-        ),  # fmt: skip
+            tasks,
+            "other_mentions",
+            i64([0, 2, 5]),
+            i32([0, 1, 0, 2, 1]),
+            np.array([1, 1, 1, 0, 1], bool),
+            3,
+            20,
+            np.zeros(5, int),
+            np.zeros(5, int),
+            np.zeros(5, int),
+        ),
         bound(tasks, "merge_classes", np.ones((4, 4), int), 1, np.zeros(4, np.int32)),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_many_mentions_take_linear_time():
 def test_context_of_blocks(sizes, reach):
     whole = [[str(i)] for i in range(sum(sizes))]
     bounds = np.cumsum([0, *sizes]).tolist()
-    blocks = [TokenTable.of_lists(whole[a:b], ("word",)) for a, b in zip(bounds, bounds[1:], strict=False)]
+    blocks = [TokenTable.of_lists(whole[a:b], ("word",)) for a, b in itertools.pairwise(bounds)]
     found = list(in_context(blocks, reach))
     assert len(found) == len(sizes)
     for (before, block, after), a, b in zip(found, bounds, bounds[1:], strict=False):
