@@ -20,7 +20,8 @@ import numpy as np
 
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
-from maxmargin.tasks.tagging.encoder.templates import MENTION, Added, Template, numbered
+from maxmargin.tasks.tagging.encoder.plan import numbered
+from maxmargin.tasks.tagging.encoder.templates import MENTION, Added, Template
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 WINDOW = 20
