@@ -24,10 +24,11 @@ void find(const In<std::int64_t>& sentences, const In<std::int32_t>& word, const
 }  // namespace
 
 void bind_mentions(nb::module_& module) {
-    module.def("other_mentions", apart(&find), "sentences"_array, "word"_array, "capital"_array, "n_words"_a,
-               "window"_a, "token"_array, "first"_array, "last"_array,
-               "Where each capitalized word occurs nearby, in the longest capitalized run, and the first and last token "
-               "of that; -1 for none, see mentions.hpp.");
+    module.def(
+        "other_mentions", apart(&find), "sentences"_array, "word"_array, "capital"_array, "n_words"_a, "window"_a,
+        "token"_array, "first"_array, "last"_array,
+        "Where each capitalized word occurs nearby, in the longest capitalized run, and the first and last token "
+        "of that; -1 for none, see mentions.hpp.");
 }
 
 }  // namespace maxmargin
