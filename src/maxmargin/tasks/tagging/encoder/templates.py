@@ -35,7 +35,6 @@ from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVoca
 from maxmargin.tasks.tagging.encoder.cell_functions import FUNCTIONS as FUNCTIONS
 from maxmargin.tasks.tagging.encoder.macros import Items, Macro, items_of
 from maxmargin.tasks.tagging.encoder.plan import Plan
-from maxmargin.tasks.tagging.encoder.plan import numbered as numbered
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 
