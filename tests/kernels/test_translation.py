@@ -205,6 +205,22 @@ def test_the_maximization_step(pairs, seed, prior, threads):
         np.testing.assert_allclose(word[:, way], expected, rtol=1e-5, atol=1e-30)
 
 
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(TINY, st.integers(0, 99), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+def test_slots_that_are_probable_or_the_best_of_a_word(pairs, seed, least):
+    case = Case(pairs)
+    word = np.random.default_rng(seed).random((case.n_slots, 2)).astype(np.float32)
+    kept = np.full(case.n_slots, 7, dtype=np.uint8)
+    _kernels.translation_probable(case.row_start, case.column, 5, word, least, kept)
+    rows = np.repeat(np.arange(5), np.diff(case.row_start))
+    expected = np.sqrt(word[:, 0]) * np.sqrt(word[:, 1]) >= least
+    for way, groups in ((0, rows), (1, case.column)):
+        best = np.zeros(5, dtype=np.float32)
+        np.maximum.at(best, groups, word[:, way])
+        expected |= word[:, way] == best[groups]
+    np.testing.assert_array_equal(kept, expected)
+
+
 def text(seed=0, n=40, most=60, n_words=30):
     """Long sentences, with some that are empty or have one word."""
     rng = np.random.default_rng(seed)
@@ -428,12 +444,21 @@ def good_arguments():
         "translation_expect": expected,
         "translation_posteriors": believed,
         "translation_maximize": maximized,
+        "translation_probable": {
+            "row_start": case.row_start,
+            "column": case.column,
+            "n_target": 5,
+            "word": case.tables[0],
+            "least": 0.1,
+            "kept": np.zeros(len(case.column), dtype=np.uint8),
+        },
         "bitext_lexicon": {"pairs": case.checked, "threads": 1},
         "SentencePairs": made,
     }
 
 
 FUNCTIONS = sorted(good_arguments())
+ROWS_ALONE = ("WordPairs", "translation_maximize", "translation_probable")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -444,7 +469,7 @@ def test_arrays_of_other_lengths_and_types_are_refused(function):
         if not isinstance(value, np.ndarray):
             continue
         for wrong in (value.ravel()[:-1], np.append(value.ravel(), value.ravel()[-1:])):
-            if function in ("WordPairs", "translation_maximize") and name == "row_start" and len(wrong) > len(value):
+            if function in ROWS_ALONE and name == "row_start" and len(wrong) > len(value):
                 continue  # one more row, which is empty
             with pytest.raises(ValueError, match=r"must|too|fit|outside"):
                 getattr(_kernels, function)(**{**good, name: np.ascontiguousarray(wrong)})
@@ -485,10 +510,15 @@ BAD: list[tuple[str, str, Any]] = [
     *(("translation_expect", "scale", value) for value in (0.0, np.nan, np.inf, 1e300, -1.0)),
     *(("translation_expect", "longest", value) for value in (-1, 2, 2**21)),
     *(("translation_expect", "block_cells", value) for value in (0, -1, 2**40)),
-    *(("translation_maximize", "n_target", value) for value in (-1, 0, 3, 2**40)),
+    *(
+        (function, "n_target", value)
+        for function in ("translation_maximize", "translation_probable")
+        for value in (-1, 0, 3, 2**40)
+    ),
+    *(("translation_probable", "least", value) for value in (-0.1, 1.1, np.nan)),
     *(
         (function, name, values)
-        for function in ("translation_expect", "translation_maximize")
+        for function in ("translation_expect", "translation_maximize", "translation_probable")
         for name, values in (
             ("row_start", np.array([0, 3, 2, 7, 7, 7])),
             ("row_start", np.array([0, 3, 6, 6, 6, 9])),

@@ -245,6 +245,8 @@ def translation(random: Generator) -> list[Call]:
             bound(tasks, "translation_expect", checked, row_start, column, *tables, 1e-9, *jumps, 0.1,
                   bool(random.integers(2)), longest, 2.0**20, *counts, *more, 1 << some(random, 9, 1), threads),
             bound(tasks, "translation_maximize", row_start, column, words, 0.01, counts[0].copy(), threads),
+            bound(tasks, "translation_probable", row_start, column, words, tables[0], 0.1,
+                  np.zeros(len(column), np.uint8)),
             bound(tasks, "WordPairs", row_start, column, words,
                   then=lambda known: [method(known, "find", checked, np.zeros(cells, int), threads)]),
         ]  # fmt: skip

@@ -161,6 +161,21 @@ void maximize(const Offsets& row_start, const Words& column, std::int64_t n_targ
     translation::maximize(lexicon, values, prior, n_target, workers);
 }
 
+// Marks the slots that are kept after Model 1.
+void probable(const Offsets& row_start, const Words& column, std::int64_t n_target, const In<float>& word, double least,
+              Out<std::uint8_t> kept) {
+    checked_count("n_target", n_target, 0, most_claimed);
+    const Lexicon lexicon =
+        checked_lexicon(row_start, column, static_cast<std::int64_t>(row_start.size()) - 1, n_target);
+    require(word.size() == 2 * column.size(), "word must have two entries per slot");
+    require(kept.size() == column.size(), "kept must have one entry per slot");
+    require(least >= 0 && least <= 1, "least must be a probability");
+    const auto probabilities = view(word);
+    const auto marks = view(kept);
+    const NoGil unlocked;
+    translation::probable(lexicon, probabilities, static_cast<float>(least), n_target, marks);
+}
+
 // Slots of the cells of any sentence pairs, -1 for words that never met.
 void find(const WordPairs& word_pairs, const SentencePairs& checked, Out<std::int64_t> slots, Threads threads) {
     const Pairs pairs = checked.view();
@@ -252,6 +267,8 @@ void bind_translation(nb::module_& module) {
                "distances"_array, "departures"_array, "likelihood"_array, "block_cells"_a, "threads"_a);
     module.def("translation_maximize", apart(&maximize), "row_start"_array, "column"_array, "n_target"_a, "prior"_a,
                "word"_array, "threads"_a);
+    module.def("translation_probable", apart(&probable), "row_start"_array, "column"_array, "n_target"_a, "word"_array,
+               "least"_a, "kept"_array);
     nb::class_<WordPairs>(module, "WordPairs")
         .def(nb::init<const Offsets&, const Words&, std::int64_t>(), "row_start"_array, "column"_array, "n_target"_a)
         .def("find", apart(&find), "pairs"_a, "slots"_array, "threads"_a);

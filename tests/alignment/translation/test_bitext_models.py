@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import maxmargin as mm
 from maxmargin.tasks.alignment import load_corpus
 from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence
+from maxmargin.tasks.alignment.translation import cooccurrences
+from maxmargin.tasks.alignment.translation import models as translation
 from maxmargin.tasks.alignment.translation.bitext_models import MODELS, PRIOR, STEM_LETTERS, BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import PreparedBitext
 from maxmargin.tasks.alignment.translation.models import learn
@@ -73,6 +75,41 @@ def test_same_bits_for_any_number_of_threads():
         assert same_models(found[0][0], models)
         for name in ("hmm_forward", "hmm_backward", "model1_forward", "null_source", "posteriors", "lexical"):
             assert getattr(found[0][1], name).tobytes() == getattr(evidence, name).tobytes()
+
+
+def test_large_bitexts_keep_probable_word_pairs(monkeypatch):
+    settings = {"model1_iterations": 3, "hmm_iterations": 1}
+    whole = BitextModels.learn(CORPUS.source, CORPUS.target, **settings)
+    monkeypatch.setattr(cooccurrences, "LARGE", len(CORPUS) - 1)
+    monkeypatch.setattr(translation, "LEAST", 0.02)
+    reported, found = [], []
+    for threads in (1, 2, 3):
+        with mm.threads(threads):
+            found.append(
+                BitextModels.learn(
+                    CORPUS.source, CORPUS.target, on_iteration=lambda name, _: reported.append(name), **settings
+                )
+            )
+    assert all(same_models(found[0], other) for other in found[1:])
+    assert reported[:9] == [*["words"] * 4, *["stems"] * 4, "variational"]
+    large = found[0]
+    assert large.variational.model1 is large.stems.model1
+    assert large.variational.cooccurrences is large.stems.cooccurrences
+    for before, after in ((whole.words, large.words), (whole.stems, large.stems)):
+        old, new = before.cooccurrences, after.cooccurrences
+        rows = np.repeat(np.arange(len(old.source)), np.diff(old.row_start))
+        word = before.model1.word
+        kept = np.sqrt(word[:, 0]) * np.sqrt(word[:, 1]) >= np.float32(0.02)
+        for way, of in ((0, rows), (1, old.column)):
+            best = np.zeros(of.max() + 1, dtype=np.float32)
+            np.maximum.at(best, of, word[:, way])
+            kept |= word[:, way] == best[of]
+        assert 0.1 < kept.mean() < 0.9
+        assert set(new.names(np.arange(new.n_entries))) == set(old.names(np.flatnonzero(kept)))
+        np.testing.assert_array_equal(after.model1.word, word[kept])
+        assert new.source is old.source or new.source.words == old.source.words  # no word is lost
+        assert (np.diff(new.row_start) > 0).all()
+        assert np.isfinite(after.hmm.word).all()
 
 
 def test_evidence_is_what_the_models_say():

@@ -222,6 +222,7 @@ class Block {
         begin_ = begin;
         where_.find(pairs_, begin, end, static_cast<std::int64_t>(lexicon_.row_start.size()) - 1);
         cells_.resize(pairs_.cell_start[end] - pairs_.cell_start[begin]);
+        n_tokens_ = pairs_.source_start[end] - pairs_.source_start[begin];
         rows_.resize(where_.at.size());
         parallel_each(static_cast<std::int64_t>(rows_.size()), 1 << 12, threads_, [&](int, std::int64_t o) {
             const std::int64_t p = begin + where_.pair[o], n = pairs_.targets(p);
@@ -233,65 +234,39 @@ class Block {
     Cell* cells(std::int64_t p) { return cells_.data() + (pairs_.cell_start[p] - pairs_.cell_start[begin_]); }
 
     void spread() {
-        std::fill(cells_.begin(), cells_.end(), unseen());  // for words that are unknown
+        // Rows of unknown source words; the loops below write all others.
+        if (static_cast<std::int64_t>(rows_.size()) < n_tokens_) std::fill(cells_.begin(), cells_.end(), unseen());
         each_word([&](Scratch& own, std::int64_t first, std::int64_t last, const auto& each_token) {
             if (own.searched) {
                 each_token([&](Cell* row, const std::int32_t* words, std::int64_t n) {
                     own.search(lexicon_, first, last, words, n);
                     for (std::int64_t k = 0; k < n; ++k)
-                        if (own.places[k] >= 0) row[k] = tables_.cell(own.places[k]);
+                        row[k] = own.places[k] >= 0 ? tables_.cell(own.places[k]) : unseen();
                 });
                 return;
             }
             for (std::int64_t s = first; s < last; ++s) own.spread[lexicon_.column[s]] = tables_.cell(s);
             each_token([&](Cell* row, const std::int32_t* words, std::int64_t n) {
-                for (std::int64_t k = 0; k < n; ++k)
-                    if (words[k] >= 0) row[k] = own.spread[words[k]];
+                for (std::int64_t k = 0; k < n; ++k) row[k] = words[k] >= 0 ? own.spread[words[k]] : unseen();
             });
             for (std::int64_t s = first; s < last; ++s) own.spread[lexicon_.column[s]] = unseen();
         });
     }
 
     // Adds posteriors to the counts of slots; with `agree` both directions count only what they agree on (Liang, Taskar
-    // and Klein 2006).
+    // and Klein 2006). Cells with nothing to speak of, most of them, are passed over.
     void collect(bool agree, std::span<float> counts) {
-        const auto counted = [agree](const Cell& cell) {
-            return agree ? Cell{cell.forth * cell.back, cell.forth * cell.back} : cell;
-        };
-        each_word([&](Scratch& own, std::int64_t first, std::int64_t last, const auto& each_token) {
-            if (own.searched) {
-                each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
-                    own.search(lexicon_, first, last, words, n);
-                    for (std::int64_t k = 0; k < n; ++k)
-                        if (own.places[k] >= 0) {
-                            const Cell cell = counted(row[k]);
-                            counts[2 * own.places[k]] += cell.forth;
-                            counts[2 * own.places[k] + 1] += cell.back;
-                        }
-                });
-                return;
-            }
-            // Sums of words that are not in the row are never read.
-            for (std::int64_t s = first; s < last; ++s) own.sums[lexicon_.column[s]] = {0, 0};
-            each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
-                for (std::int64_t k = 0; k < n; ++k)
-                    if (words[k] >= 0) {
-                        const Cell cell = counted(row[k]);
-                        own.sums[words[k]].forth += static_cast<double>(cell.forth);
-                        own.sums[words[k]].back += static_cast<double>(cell.back);
-                    }
-            });
-            for (std::int64_t s = first; s < last; ++s) {
-                const Sum& sum = own.sums[lexicon_.column[s]];
-                counts[2 * s] += static_cast<float>(sum.forth);
-                counts[2 * s + 1] += static_cast<float>(sum.back);
-            }
-        });
+        if (agree)
+            collect(counts, [](const Cell& cell) { return Cell{cell.forth * cell.back, cell.forth * cell.back}; });
+        else
+            collect(counts, [](const Cell& cell) { return cell; });
     }
 
    private:
     // Words whose rows are so many times longer than their cells in the block are searched instead of spread out.
     static constexpr std::int64_t kLonger = 4;
+    // Posteriors of less than this are not counted.
+    static constexpr float kNegligible = 1e-6f;
 
     struct Sum {
         double forth, back;
@@ -310,6 +285,39 @@ class Block {
     };
 
     Cell unseen() const { return {tables_.unseen, tables_.unseen}; }
+
+    template <class Counted>
+    void collect(std::span<float> counts, Counted counted) {
+        each_word([&](Scratch& own, std::int64_t first, std::int64_t last, const auto& each_token) {
+            if (own.searched) {
+                each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
+                    own.search(lexicon_, first, last, words, n);
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const Cell cell = counted(row[k]);
+                        if (own.places[k] < 0 || std::max(cell.forth, cell.back) < kNegligible) continue;
+                        counts[2 * own.places[k]] += cell.forth;
+                        counts[2 * own.places[k] + 1] += cell.back;
+                    }
+                });
+                return;
+            }
+            // Sums of words that are not in the row are never read.
+            for (std::int64_t s = first; s < last; ++s) own.sums[lexicon_.column[s]] = {0, 0};
+            each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
+                for (std::int64_t k = 0; k < n; ++k) {
+                    const Cell cell = counted(row[k]);
+                    if (words[k] < 0 || std::max(cell.forth, cell.back) < kNegligible) continue;
+                    own.sums[words[k]].forth += static_cast<double>(cell.forth);
+                    own.sums[words[k]].back += static_cast<double>(cell.back);
+                }
+            });
+            for (std::int64_t s = first; s < last; ++s) {
+                const Sum& sum = own.sums[lexicon_.column[s]];
+                counts[2 * s] += static_cast<float>(sum.forth);
+                counts[2 * s + 1] += static_cast<float>(sum.back);
+            }
+        });
+    }
 
     // Calls body(scratch, first slot, last slot, each_token) for every source word of the block. The rows of a word are
     // all over the block, so they are asked for some tokens ahead.
@@ -351,7 +359,7 @@ class Block {
     bitext::Lexicon lexicon_;
     Tables tables_;
     int threads_;
-    std::int64_t begin_ = 0;
+    std::int64_t begin_ = 0, n_tokens_ = 0;
     bitext::Occurrences where_;
     std::vector<Cell> cells_;
     std::vector<Scratch> scratch_;
@@ -437,6 +445,26 @@ inline void maximize(const bitext::Lexicon& lexicon, std::span<float> word, doub
             word[2 * s + 1] = over > 0 ? static_cast<float>(weigh(back, prior) / over) : 0.0f;
         }
     });
+}
+
+// Marks the slots to keep: those whose two probabilities have a geometric mean of at least `least`, and those with the
+// largest probability of a word in a direction.
+inline void probable(const bitext::Lexicon& lexicon, std::span<const float> word, float least, std::int64_t n_target,
+                     std::span<std::uint8_t> kept) {
+    std::vector<float> best(n_target, 0.0f);
+    for (std::size_t s = 0; s < lexicon.column.size(); ++s) {
+        float& largest = best[lexicon.column[s]];
+        largest = std::max(largest, word[2 * s + 1]);
+    }
+    for (std::size_t e = 0; e + 1 < lexicon.row_start.size(); ++e) {
+        const std::int64_t first = lexicon.row_start[e], last = lexicon.row_start[e + 1];
+        float largest = 0;
+        for (std::int64_t s = first; s < last; ++s) largest = std::max(largest, word[2 * s]);
+        for (std::int64_t s = first; s < last; ++s) {
+            const float forth = word[2 * s], back = word[2 * s + 1];
+            kept[s] = std::sqrt(forth) * std::sqrt(back) >= least || forth >= largest || back >= best[lexicon.column[s]];
+        }
+    }
 }
 
 }  // namespace maxmargin::translation

@@ -25,6 +25,7 @@ from maxmargin.tasks.alignment.confidence import CALIBRATED, Calibration
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed, linked_shares, links_of
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
+from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.io.sentences import as_pairs, as_references, sizes_of
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
@@ -168,7 +169,7 @@ class AlignerModel(Model):
         Pairs that they have seen are skipped. The weights stay: they are of features that mean the same. See
         :mod:`~maxmargin.tasks.alignment.translation.update`.
         """
-        pairs = as_pairs(bitext, "bitext pair")
+        pairs = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext, "bitext pair")
         with _threads.threads(self.n_jobs):
             return replace(self, encoder=self.encoder.updated(pairs))
 

@@ -49,6 +49,7 @@ from maxmargin.tasks.alignment.metrics.scores import Scores
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
 from maxmargin.tasks.alignment.start import StartWeights
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.alignment.translation.cooccurrences import LARGE
 from maxmargin.tasks.alignment.translation.words import fingerprints
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.training import Examples, Hooks, Settings, train_examples
@@ -146,7 +147,7 @@ class AlignerSettings:
         """The encoder of the translation models that were given, or that are learned from ``pairs``."""
         models = self.models
         if models is None:
-            stages.begin("translation models", 3 * 2 * _ITERATIONS)
+            stages.begin("translation models", (5 if len(pairs) > LARGE else 6) * _ITERATIONS)
             if not isinstance(pairs, CompactPairs):
                 pairs = CompactPairs.of([[(pair.source, pair.target) for pair in pairs]])
             models = BitextModels.learn(

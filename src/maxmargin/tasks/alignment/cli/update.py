@@ -10,7 +10,7 @@ import typer
 
 from maxmargin._terminal import report
 from maxmargin.tasks.alignment.cli.options import BitextTarget, MinProbability
-from maxmargin.tasks.alignment.io.sentences import read_pairs
+from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut
@@ -33,8 +33,7 @@ def update(
     with errors_as_lines():
         once([bitext_source, bitext_target])
         aligner = AlignerModel.load(model, n_jobs=jobs)
-        pairs = read_pairs(bitext_source, bitext_target)
-        found = aligner.updated(pairs)
+        found = aligner.updated(read_compact(bitext_source, bitext_target))
         found.save(out, min_probability=least)
         before, after = aligner.encoder.models, found.encoder.models
         counts = after.words.cooccurrences

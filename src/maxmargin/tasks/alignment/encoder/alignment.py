@@ -17,6 +17,7 @@ from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence
 from maxmargin.tasks.alignment.encoder.features import LinkFeatures
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
 from maxmargin.tasks.alignment.encoder.link_model import LinkModel
+from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.sentences import (
     SentencePair,
     alignable,
@@ -171,7 +172,9 @@ class AlignmentEncoder(Encoder):
 
     def updated(self, pairs: Sequence[SentencePair]) -> Self:
         """With translation models that have learned from further pairs, and the same frequent word pairs."""
-        models, entries = updated(self.models, [pair.source for pair in pairs], [pair.target for pair in pairs])
+        if not isinstance(pairs, CompactPairs):
+            pairs = CompactPairs.of([[(pair.source, pair.target) for pair in pairs]])
+        models, entries = updated(self.models, pairs.source, pairs.target)
         return replace(self, models=models, lexical=entries[self.lexical])
 
     def pruned(self, min_probability: float) -> Self:

@@ -3,7 +3,11 @@
 - *words*: hidden Markov models of whole words, trained by agreement;
 - *stems*: the same for words cut after four letters, which pools the forms of a word;
 - *variational*: each direction by itself on stems, by variational Bayes with a sparse Dirichlet prior, which keeps rare
-  words from collecting links that belong to others (Riley and Gildea 2012).
+  words from collecting links that belong to others (Riley and Gildea 2012). In large bitexts it starts from Model 1 of
+  the stems.
+
+Models of large bitexts have probabilities for some of the word pairs that co-occur: see
+:func:`~maxmargin.tasks.alignment.translation.models.learn`.
 """
 
 from __future__ import annotations
@@ -78,7 +82,8 @@ class BitextModels:
         words = one("words", PreparedBitext(indexed))
         bitext = PreparedBitext(indexed, letters=STEM_LETTERS)
         stems = one("stems", bitext)
-        variational = one("variational", bitext, agreement=False, prior=PRIOR)
+        start = stems if bitext.is_large else None
+        variational = one("variational", bitext, agreement=False, prior=PRIOR, start=start)
         return cls(words, stems, variational, np.unique(fingerprints(source, target)))
 
     def contains(self, source: Sentences, target: Sentences) -> npt.NDArray[np.bool_]:

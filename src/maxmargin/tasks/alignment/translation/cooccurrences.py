@@ -18,6 +18,9 @@ from maxmargin.tasks.alignment.translation.words import DistinctWords, IndexedBi
 LONGEST_LEARNED = 200
 """Models do not learn from sentence pairs with more words on a side: such pairs are expensive and often misaligned."""
 
+LARGE = 1 << 15
+"""Number of sentence pairs beyond which models drop improbable word pairs as they learn."""
+
 
 @dataclass(frozen=True, eq=False)
 class BitextBatch:
@@ -135,7 +138,7 @@ class PreparedBitext:
         letters: words are normalized and cut after this many letters; 0 for whole words.
 
     Attributes:
-        cooccurrences: the words that co-occur.
+        cooccurrences: the words that co-occur; models of large bitexts drop entries as they learn.
         pairs: the sentence pairs as the kernels take them.
         longest: the number of words of the longest sentence.
         n_tokens: the number of tokens of the longer side.
@@ -160,6 +163,15 @@ class PreparedBitext:
             letters,
             *_kernels.bitext_lexicon(self.pairs, _threads.current()),
         )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are more than :data:`LARGE` sentence pairs."""
+        return self.cooccurrences.n_pairs > LARGE
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Drop all entries of the co-occurrences but the marked ones."""
+        self.cooccurrences = self.cooccurrences.select(kept)
 
 
 def _numbered(words: DistinctWords, tokens: Int32Array, letters: int) -> tuple[Int32Array, list[str]]:

@@ -15,9 +15,9 @@ and the jumps ``c``, which share their normalizer, are improved by a minorize-ma
 Taskar and Klein 2006). That no longer maximizes a likelihood, but aligns far better.
 
 Cost per iteration: ``O(J K)`` per pair for Model 1, ``O(J K width)`` for the hidden Markov models, threads over the
-pairs; memory: 4 bytes per token, 32 bytes per entry of the co-occurrences, and 8 bytes per word pair of a block of the
-text (:data:`BLOCK_CELLS`). Posteriors are computed in single precision, and each is added to sums in double precision
-of its block.
+pairs; memory: 4 bytes per token, 24 bytes per entry of the co-occurrences while Model 1 learns and 32 per entry that
+large bitexts keep afterwards, and 8 bytes per word pair of a block of the text (:data:`BLOCK_CELLS`). Posteriors are
+computed in single precision, and each of at least 1e-6 is added to sums in double precision of its block.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ Float32Array = npt.NDArray[np.float32]
 
 UNSEEN = 1e-7
 """The probability of a word given one that it never co-occurred with, in the computation of posteriors."""
+
+LEAST = 1e-6
+"""Entries of large bitexts that are less probable by Model 1, in the geometric mean of both directions, are dropped."""
 
 IDENTICAL = 100.0
 """How much more probable identical words start out than others."""
@@ -165,9 +168,13 @@ def learn(
     prior: float = 0.0,
     null: float = 0.1,
     width: int = 10,
+    start: TranslationModel | None = None,
     on_iteration: Callable[[EMIteration], None] | None = None,
 ) -> TranslationModel:
     """Learn translation models from sentence pairs.
+
+    After Model 1 of a large bitext, entries are dropped from its co-occurrences whose two probabilities have a geometric
+    mean below :data:`LEAST`, unless one of them is the largest of its word.
 
     Args:
         bitext: the sentence pairs.
@@ -177,6 +184,7 @@ def learn(
         prior: strength of a Dirichlet prior on every word probability (variational Bayes); 0 for none.
         null: the probability of the empty word.
         width: jumps up to this many positions have a probability of their own.
+        start: a model of the same bitext, whose Model 1 is taken over in place of iterations.
         on_iteration: called after every iteration.
     """
     _checks.integer("model1_iterations", model1_iterations, least=0)
@@ -185,11 +193,16 @@ def learn(
     _checks.number("null", null, least=0, below=1)
     _checks.number("prior", prior, least=0)
     learner = _Learner(bitext, prior, null, width, on_iteration)
-    for _ in range(model1_iterations):
-        learner.step("model1", agree=False)
+    if start is not None:
+        learner.probabilities = start.model1
+    else:
+        for iteration in range(model1_iterations):
+            learner.step("model1", agree=False, last=not hmm_iterations and iteration == model1_iterations - 1)
+        if bitext.is_large:
+            learner.drop(LEAST)
     model1 = learner.probabilities
-    for _ in range(hmm_iterations):
-        learner.step("hmm", agree=agreement)
+    for iteration in range(hmm_iterations):
+        learner.step("hmm", agree=agreement, last=iteration == hmm_iterations - 1)
     return TranslationModel(
         bitext.cooccurrences, learner.links, model1, learner.probabilities, learner.jumps, null, tuple(learner.history)
     )
@@ -259,16 +272,30 @@ class _Learner:
         self.links = np.zeros(entries.n_entries, dtype=np.float32)
         self.history: list[EMIteration] = []
 
-    def step(self, model: str, agree: bool) -> None:
+    def drop(self, least: float) -> None:
+        """Drop the entries that :func:`learn` describes."""
+        entries = self._bitext.cooccurrences
+        kept = np.empty(entries.n_entries, dtype=np.uint8)
+        word = self.probabilities.word
+        _kernels.translation_probable(entries.row_start, entries.column, len(entries.target), word, least, kept)
+        marked = kept.view(np.bool_)
+        self._bitext.keep(marked)
+        self.probabilities = self.probabilities._replace(word=word[marked])
+        self.links = self.links[marked]  # zeros, unless Model 1 is all there is
+
+    def step(self, model: str, agree: bool, *, last: bool) -> None:
+        """One iteration; the last one keeps the expected links."""
         found = expect(
             self._bitext, self.probabilities, self.jumps if model == "hmm" else None, self._null, agree=agree
         )
-        self.links[:] = found.word[:, 0]
+        # The old probabilities are freed before anything else is made, and the counts become the new ones in place.
+        self.probabilities = WordProbabilities(found.word, _shares(found.null_target), _shares(found.null_source))
+        if last:
+            self.links = found.word[:, 0].copy()
         entries = self._bitext.cooccurrences
         _kernels.translation_maximize(
             entries.row_start, entries.column, len(entries.target), self._prior, found.word, _threads.current()
         )
-        self.probabilities = WordProbabilities(found.word, _shares(found.null_target), _shares(found.null_source))
         if model == "hmm":
             self.jumps = np.stack(
                 [

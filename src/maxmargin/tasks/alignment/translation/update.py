@@ -36,8 +36,7 @@ def updated(models: BitextModels, source: Sentences, target: Sentences) -> tuple
     new = np.sort(first[~np.isin(prints[first], models.seen)])
     if not len(new):
         return models, np.arange(models.words.cooccurrences.n_entries)
-    text = IndexedBitext.of([source[at] for at in new.tolist()], [target[at] for at in new.tolist()])
-    adapted, _ = adapt(models, text)
+    adapted, _ = adapt(models, IndexedBitext.of(source, target).select(new))
     words = _Union(models.words.cooccurrences, adapted.words.cooccurrences)
     stems = _Union(models.stems.cooccurrences, adapted.stems.cooccurrences)
     return (
