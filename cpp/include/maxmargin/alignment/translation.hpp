@@ -258,8 +258,7 @@ class Block {
     void collect(bool agree, std::span<float> counts) {
         if (agree)
             collect(counts, [](const Cell& cell) { return Cell{cell.forth * cell.back, cell.forth * cell.back}; });
-        else
-            collect(counts, [](const Cell& cell) { return cell; });
+        else collect(counts, [](const Cell& cell) { return cell; });
     }
 
    private:
@@ -462,7 +461,8 @@ inline void probable(const bitext::Lexicon& lexicon, std::span<const float> word
         for (std::int64_t s = first; s < last; ++s) largest = std::max(largest, word[2 * s]);
         for (std::int64_t s = first; s < last; ++s) {
             const float forth = word[2 * s], back = word[2 * s + 1];
-            kept[s] = std::sqrt(forth) * std::sqrt(back) >= least || forth >= largest || back >= best[lexicon.column[s]];
+            kept[s] =
+                std::sqrt(forth) * std::sqrt(back) >= least || forth >= largest || back >= best[lexicon.column[s]];
         }
     }
 }

@@ -173,8 +173,8 @@ def learn(
 ) -> TranslationModel:
     """Learn translation models from sentence pairs.
 
-    After Model 1 of a large bitext, entries are dropped from its co-occurrences whose two probabilities have a geometric
-    mean below :data:`LEAST`, unless one of them is the largest of its word.
+    After Model 1 of a large bitext, its co-occurrences lose the entries whose two probabilities have a geometric mean
+    below :data:`LEAST`, unless one of them is the largest of its word.
 
     Args:
         bitext: the sentence pairs.
