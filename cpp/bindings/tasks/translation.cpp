@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <memory>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "arrays.hpp"
 #include "maxmargin/base/parallel.hpp"
@@ -75,6 +78,9 @@ auto lexicon_of(const SentencePairs& checked, Threads threads) {
     {
         const NoGil unlocked;
         found = std::make_unique<bitext::OwnedLexicon>(checked.view(), checked.n_source, checked.n_target, workers);
+#ifdef __GLIBC__
+        malloc_trim(0);  // what numbering words and listing pairs has freed goes back before models are learned
+#endif
     }
     return nb::make_tuple(owned(std::move(found->row_start)), owned(std::move(found->column)),
                           owned(std::move(found->together)));

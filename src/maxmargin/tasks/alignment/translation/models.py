@@ -48,7 +48,7 @@ IDENTICAL = 100.0
 
 _NO_JUMPS = np.zeros(0)
 _JUMP_STEPS = 30
-BLOCK_CELLS = 1 << 23
+BLOCK_CELLS = 1 << 22
 """Word pairs of the text that an expectation step holds at a time."""
 
 
