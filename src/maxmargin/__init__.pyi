@@ -1,6 +1,7 @@
 from . import datasets as datasets
 from . import encoders as encoders
 from . import estimators as estimators
+from . import execution as execution
 from . import features as features
 from . import generalization as generalization
 from . import losses as losses

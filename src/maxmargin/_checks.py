@@ -96,7 +96,7 @@ def is_one_of(value: Any, *options: str) -> bool:
     return isinstance(value, str) and value in options
 
 
-def instance(name: str, value: Any, kind: type, wanted: str) -> None:
+def instance(name: str, value: Any, kind: type | tuple[type, ...], wanted: str) -> None:
     """ValueError unless the value is of a class."""
     if not isinstance(value, kind):
         raise _error(name, wanted, value)

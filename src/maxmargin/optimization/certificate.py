@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin._vectors import norm
-from maxmargin.problem import ROUNDING, Hinge, Problem
+from maxmargin.problem import ROUNDING, BaseProblem, Hinge
 from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray
 
@@ -145,7 +145,7 @@ class CertificateError(ArithmeticError):
     """A lower bound above an objective: some argmax, projection or k-best list is wrong."""
 
 
-def certify(problem: Problem, proposal: Proposal, hinge: Hinge | None = None) -> Certificate:
+def certify(problem: BaseProblem, proposal: Proposal, hinge: Hinge | None = None) -> Certificate:
     """The certificate of one proposal; ``hinge`` is ``H(w)`` of its weights where that is known already."""
     if hinge is None:
         hinge = problem.evaluate(proposal.weights)
@@ -170,7 +170,7 @@ def primal_rounding(primal: float, hinge: Hinge) -> float:
     return hinge.rounding + ROUNDING * abs(primal)
 
 
-def dual_rounding(problem: Problem, proposal: Proposal, dual: float) -> float:
+def dual_rounding(problem: BaseProblem, proposal: Proposal, dual: float) -> float:
     """How large the rounding error of a proposal's dual may be; none where that is 0, which always is a bound."""
     if dual <= 0.0:
         return 0.0
@@ -204,7 +204,7 @@ def restricted(weights: FloatArray, responses: Responses) -> tuple[float | None,
 class BestBounds:
     """The smallest primal with its weights, the largest dual and all responses, over all proposals of a run."""
 
-    def __init__(self, problem: Problem, minimizes: bool) -> None:
+    def __init__(self, problem: BaseProblem, minimizes: bool) -> None:
         self.region, self.relaxed, self.minimizes = problem.region, problem.relaxed, minimizes
         self.weights: FloatArray | None = None
         self.responses = Responses()

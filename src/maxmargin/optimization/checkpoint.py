@@ -32,7 +32,7 @@ from maxmargin.optimization.certificate import CertificateError
 from maxmargin.optimization.checkpoint_files import START_OVER, Checkpoint, CheckpointError, CheckpointFiles
 from maxmargin.optimization.restored import BOUNDS, FIELDS
 from maxmargin.optimization.saved import require, vector
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 
 
 class Checkpointer:
@@ -67,7 +67,7 @@ class FileCheckpointer(Checkpointer):
     def __init__(
         self,
         checkpoint: Checkpoint,
-        problem: Problem,
+        problem: BaseProblem,
         solver: Solver,
         random_state: Any,
         callbacks: Sequence[Callback],
@@ -153,7 +153,8 @@ class FileCheckpointer(Checkpointer):
         The solver's state, which changes in steps only, is turned into arrays when the result is called.
         """
         state, run, best, history = carry.state, carry.run, carry.best, tuple(carry.history)
-        arrays: dict[str, Any] = {f"warm.{i}": warm for i, warm in enumerate(run.warm) if warm is not None}
+        starts = run.warm
+        arrays: dict[str, Any] = {f"warm.{i}": warm for i, warm in enumerate(starts) if warm is not None}
         if best.weights is not None:
             arrays["best"] = best.weights
         if len(best.responses):
@@ -167,7 +168,7 @@ class FileCheckpointer(Checkpointer):
                 {"type": type(one).__name__, "numbers": _split(one.state_dict(), f"callback.{number}.", arrays)}
                 for number, one in enumerate(_stateful(self.callbacks))
             ],
-            "shards": len(run.warm),
+            "shards": len(starts),
             "hinge_tol": float(run.hinge_tol).hex(),
             "next_check": carry.schedule.next_check,
             "asked": carry.asked,
@@ -197,7 +198,8 @@ class FileCheckpointer(Checkpointer):
         warm = restored.warm_of(run, header["shards"], arrays)
         hinge_tol = restored.hexadecimal(header["hinge_tol"], "hinge_tol")
         require(0.0 <= hinge_tol < float("inf"), "hinge_tol is negative or infinite")
-        found = dataclasses.replace(run, counters=counters, warm=warm, hinge_tol=hinge_tol)
+        found = dataclasses.replace(run, counters=counters, hinge_tol=hinge_tol)
+        found.warm = warm
         restored.check_bounds(found, best, bounds, history, minimizes)
         responses = restored.responses_of(arrays, history)
         found.random = restored.random_of(run.random, header["random"])
@@ -213,7 +215,7 @@ class FileCheckpointer(Checkpointer):
         carry.schedule.next_check, carry.asked = next_check, header["asked"]
         carry.clock.began -= seconds
 
-    def _restore_callbacks(self, given: Any, arrays: dict[str, Any], problem: Problem) -> None:
+    def _restore_callbacks(self, given: Any, arrays: dict[str, Any], problem: BaseProblem) -> None:
         """Load the states into callbacks of the same types; CheckpointError if these are not the same."""
         fits = isinstance(given, list) and all(
             isinstance(one, dict) and isinstance(one.get("type"), str) for one in given
@@ -248,7 +250,7 @@ def _stateful(callbacks: Sequence[Callback]) -> list[Any]:
     return [one for one in callbacks if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
 
 
-def _identity(checkpoint: Checkpoint, problem: Problem, solver: Solver, random_state: Any) -> dict[str, Any]:
+def _identity(checkpoint: Checkpoint, problem: BaseProblem, solver: Solver, random_state: Any) -> dict[str, Any]:
     """Everything that must be the same for a run to resume with the same bits, as JSON."""
     names = [one.name for one in dataclasses.fields(solver)] if dataclasses.is_dataclass(solver) else list(vars(solver))
     seed = random_state if random_state is None else str(random_state)
@@ -258,8 +260,8 @@ def _identity(checkpoint: Checkpoint, problem: Problem, solver: Solver, random_s
         "settings": {name: repr(getattr(solver, name)) for name in names if name != "max_iter"},
         "random_state": seed,
         "shape": {
-            "examples": problem.structure.n_examples,
-            "parts": problem.structure.n_parts,
+            "examples": problem.n_examples,
+            "parts": problem.n_parts,
             "weights": problem.n_weights,
         },
         "problem": problem.fingerprint(),

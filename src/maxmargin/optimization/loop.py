@@ -15,7 +15,8 @@ from maxmargin import _checks, _memory, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin._vectors import norm
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
+from maxmargin.execution import Executor, Serial, ShardedProblem
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, sharded_alternatives
 from maxmargin.optimization.callbacks import Callback, Record, asks_to_stop, checked_callbacks
 from maxmargin.optimization.carry import Carry, Clock
 from maxmargin.optimization.certificate import BestBounds, CertificateError, certify
@@ -24,15 +25,17 @@ from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.sparsify import sparsify
 from maxmargin.optimization.stopping import Status, Stop, StopRules
-from maxmargin.problem import InexactError, Problem
+from maxmargin.problem import BaseProblem, InexactError, Problem
+from maxmargin.structures.base import FloatArray
 
 _SILENT = (Status.CONVERGED, Status.STOPPED, Status.FINISHED)
 _WHOLE = (Status.CONVERGED, Status.BUDGET, Status.STALLED, Status.STOPPED)
 
 
 def solve(
-    problem: Problem,
+    problem: BaseProblem,
     solver: Solver,
+    executor: Executor | None = None,
     *,
     stop: Stop | None = None,
     callbacks: Sequence[Callback] = (),
@@ -45,8 +48,9 @@ def solve(
     """Minimize ``penalty(w) + H(w)`` over the region to a certified relative gap.
 
     Args:
-        problem: the packed problem.
+        problem: the packed problem, or one whose data is elsewhere (:class:`maxmargin.execution.ShardedProblem`).
         solver: the algorithm's settings.
+        executor: where the work on the examples is done; None for this process, without shards.
         stop: tolerance and budget.
         callbacks: called with a :class:`Record` at every certificate; a true result stops the run.
         start: where to start; by default zeros and the center of the solver's geometry.
@@ -60,24 +64,41 @@ def solve(
         A :class:`Solution`. Ctrl-C, time-out and numerical trouble return the best weights so far, with their
         certificate and a status that says what happened. A run that ends on its budget warns.
     """
-    _checks.instance("problem", problem, Problem, "a Problem")
+    _checks.instance("problem", problem, (Problem, ShardedProblem), "a Problem")
     _checks.instance("solver", solver, Solver, "a solver object such as mm.BlockFrankWolfe()")
+    if executor is not None:
+        _checks.instance("executor", executor, Executor, "an executor such as mm.execution.Serial(shards=2), or None")
     for name, value, kind in (("stop", stop, Stop), ("start", start, Start), ("checkpoint", checkpoint, Checkpoint)):
         if value is not None:
             _checks.instance(name, value, kind, f"a {kind.__name__} or None")
     callbacks = checked_callbacks(callbacks)
-    if reason := solver.unsupported(problem):
+    if reason := solver.unsupported(problem) or shards_unsupported(problem, solver, executor):
         raise ValueError(f"{type(solver).__name__} cannot solve this problem: {reason}")
     saved = Checkpointer()
     if checkpoint is not None:
         saved = FileCheckpointer(checkpoint, problem, solver, random_state, callbacks)
     # Overflow is a status here, not a warning: the loop checks every objective and projection for it.
     with contextlib.closing(saved), _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
-        solution = _Loop(problem, solver, stop or Stop(), callbacks, random_state, saved).solve(start or Start())
+        loop = _Loop(problem, solver, executor, stop or Stop(), callbacks, random_state, saved)
+        try:
+            solution = loop.solve(start or Start())
+        finally:
+            loop.carry.run.session.close()
     expected = solution.status is Status.BUDGET and not problem.region.certifies  # chosen without regularization
     if solution.status not in _SILENT and not expected:
         warnings.warn(solution.message, convergence_warning(), stacklevel=callers_level())
     return replace(solution, why=why)
+
+
+def shards_unsupported(problem: BaseProblem, solver: Solver, executor: Executor | None) -> str:
+    """The reason why a solver cannot work where the data is; empty if it can."""
+    here = isinstance(problem, Problem) and (
+        executor is None or (isinstance(executor, Serial) and executor.shards == 1)
+    )
+    if here or not solver.shards_unsupported:
+        return ""
+    remedy = "give a problem in memory" if isinstance(problem, ShardedProblem) else "leave executor at None"
+    return f"{solver.shards_unsupported}; use {sharded_alternatives(problem)}, or {remedy}"
 
 
 class ConvergenceWarning(UserWarning):
@@ -95,17 +116,20 @@ class _Loop:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: BaseProblem,
         solver: Solver,
+        executor: Executor | None,
         stop: Stop,
         callbacks: Sequence[Callback],
         random_state: int | None,
         checkpointer: Checkpointer,
     ) -> None:
-        self.problem, self.solver, self.callbacks, self.checkpointer = problem, solver, callbacks, checkpointer
+        self.solver, self.callbacks, self.checkpointer = solver, callbacks, checkpointer
         self.rules = StopRules(problem, solver, stop)
-        clock = Clock()  # cutting the problem into shards takes time as well
-        run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol)
+        clock = Clock()  # cutting the problem into pieces takes time as well
+        sharded = not solver.shards_unsupported
+        run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol, executor, sharded)
+        self.problem = run.problem
         self.carry = Carry(run, BestBounds(problem, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough
         run.warm_starts = solver.keeps_warm_starts
@@ -221,9 +245,11 @@ class _Loop:
             except KeyboardInterrupt:  # the weights are good, but what comes after this run is not wanted
                 status = Status.INTERRUPTED
         message = self.rules.message(status, certificate, carry)
-        if len(carry.run.shards) > 1:
-            carry.run.shards = ()  # before the active set takes as much
-            _memory.give_back()
+        duals, potentials = (None, None) if state is None else self._points(state)
+        several = carry.run.session.n_pieces > 1
+        carry.run.session.close()
+        if several:
+            _memory.give_back()  # before the active set takes as much
         return Solution(
             weights=weights,
             certificate=certificate,
@@ -233,11 +259,18 @@ class _Loop:
             counters=carry.run.counters,
             seconds=carry.clock.seconds,
             solver=solver,
-            duals=None if state is None else solver.duals(state),
-            potentials=None if state is None else solver.potentials(state),
+            duals=duals,
+            potentials=potentials,
             active_set=None if state is None else solver.active_set(state),
             responses=carry.best.responses,
         )
+
+    def _points(self, state: Any) -> tuple[FloatArray | None, FloatArray | None]:
+        """Where the structures player stands, for a later warm start; none if Ctrl-C comes again."""
+        try:
+            return self.solver.duals(self.carry.run, state), self.solver.potentials(self.carry.run, state)
+        except KeyboardInterrupt:
+            return None, None
 
 
 def generator(random_state: int | None) -> np.random.Generator:

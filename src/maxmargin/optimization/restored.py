@@ -16,7 +16,7 @@ from maxmargin.optimization.base import Counters, Run, StateDict
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.certificate import Certificate, Responses
 from maxmargin.optimization.saved import MOST, array, count, number, require, value_of
-from maxmargin.problem import ROUNDING, InexactError, Problem
+from maxmargin.problem import ROUNDING, BaseProblem, InexactError
 from maxmargin.structures.base import FloatArray
 
 FIELDS = ("iteration", "seconds", "primal", "norm", "argmax", "projections", "limit", "tol")
@@ -85,7 +85,7 @@ def _alike(one: Any, other: Any) -> bool:
     return (type(other) is int and other >= 0) if isinstance(one, int) else one == other
 
 
-def history_of(arrays: Mapping[str, Any], counters: Counters, problem: Problem, minimizes: bool) -> list[Record]:
+def history_of(arrays: Mapping[str, Any], counters: Counters, problem: BaseProblem, minimizes: bool) -> list[Record]:
     """The records of all certificates."""
     rows = value_of(arrays, "history")
     width = len(FIELDS) + len(BOUNDS)
@@ -162,7 +162,7 @@ def check_bounds(
     size = sum(rounding) / ROUNDING  # of the terms of both bounds
     require(not minimizes or dual <= primal + _AGREEMENT * size, "its lower bound is above its objective")
     try:
-        again = run.uncounted().hinge(weights).value  # shard by shard as in the run
+        again = run.uncounted().hinge(weights).value  # piece by piece as in the run
     except InexactError:  # as it may have been in the run
         return
     above = _AGREEMENT * size if run.hinge_tol == 0.0 else math.inf
@@ -185,8 +185,9 @@ def responses_of(arrays: Mapping[str, Any], history: Sequence[Record]) -> Respon
 
 def warm_of(run: Run, shards: Any, arrays: Mapping[str, Any]) -> list[Any]:
     """Where the next argmax of every shard starts from."""
-    n = count({"shards": shards}, "shards", most=len(run.shards))
-    require(n in (0, len(run.shards)), f"it has {n} shards, this run {len(run.shards)}")
+    pieces = run.session.n_pieces
+    n = count({"shards": shards}, "shards", most=pieces)
+    require(n in (0, pieces), f"it has {n} pieces, this run {pieces}")
     found: list[Any] = [None] * n
     for name, value in arrays.items():
         if name.startswith("warm."):

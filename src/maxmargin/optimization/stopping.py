@@ -11,7 +11,7 @@ from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import Certificate
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 
 _UNREGULARIZED = "without a finite C or radius the gap is the hinge loss, which only separable data bring to 0"
 
@@ -57,7 +57,7 @@ class Stop:
 class StopRules:
     """The rules that end a run of a solver between two steps."""
 
-    problem: Problem
+    problem: BaseProblem
     solver: Solver
     stop: Stop
 

@@ -1,5 +1,6 @@
 """The training problem, and the hinges that turn violated margins into numbers."""
 
+from maxmargin.problem.base import BaseProblem
 from maxmargin.problem.good import CandidateSets, GoodOutputs
 from maxmargin.problem.good_paths import PathSets
 from maxmargin.problem.hinges import RESCALINGS, ROUNDING, SLACKS, Hinge, InexactError, MostViolated
@@ -9,6 +10,7 @@ __all__ = [
     "RESCALINGS",
     "ROUNDING",
     "SLACKS",
+    "BaseProblem",
     "CandidateSets",
     "GoodOutputs",
     "Hinge",

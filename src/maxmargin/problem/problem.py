@@ -181,10 +181,34 @@ class Problem:
             "regularization": digest(self.region),
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed when it is first used."""
+        made = {name for name, one in vars(Problem).items() if isinstance(one, cached_property)}
+        return {name: one for name, one in vars(self).items() if name not in made}
+
     @property
     def n_weights(self) -> int:
         """Length of the weight vector."""
         return self.features.n_weights
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples there are."""
+        return self.structure.n_examples
+
+    @property
+    def n_parts(self) -> int:
+        """Length of a packed vector."""
+        return self.structure.n_parts
+
+    @property
+    def kind(self) -> Structure:
+        """The structure, for its name and capabilities."""
+        return self.structure
+
+    def with_rescaling(self, rescaling: str) -> Problem:
+        """The same problem with another hinge."""
+        return replace(self, rescaling=rescaling)
 
     @property
     def gold(self) -> FloatArray:
@@ -199,6 +223,10 @@ class Problem:
     @cached_property
     def gold_features(self) -> FloatArray:
         """``sum_i s_i F_i y_i``, shape ``(n_weights,)``."""
+        return self.gold_sum()
+
+    def gold_sum(self) -> FloatArray:
+        """:attr:`gold_features`, made at each call."""
         total = np.zeros(self.n_weights)
         for shard in self.shards():
             total += shard.feature_sum(shard.gold)
@@ -388,10 +416,14 @@ class Problem:
         def normal(w: FloatArray) -> FloatArray:
             total = np.zeros(self.n_weights)
             for shard in shards:
-                total += shard.features.adjoint(shard._scaled(shard._scaled(shard.features.scores(w))))
+                total += shard.normal(w)
             return total
 
         return operator_norm(normal, self.n_weights)
+
+    def normal(self, weights: FloatArray) -> FloatArray:
+        """``sum_i s_i^2 F_i F_i'w``, shape ``(n_weights,)``; sums of shards add up to that of the whole."""
+        return self.features.adjoint(self._scaled(self._scaled(self.features.scores(weights))))
 
     def part_norms(self, order: float) -> FloatArray:
         """``s_i ||F e_p||`` of every part: Euclidean norm (order 2) or largest entry (inf), shape ``(n_parts,)``."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin import _memory
 from maxmargin.optimization.base import Solver
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
 from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition
 from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient
@@ -40,35 +40,35 @@ MANY_POTENTIALS = 100_000
 extragradient fewer for easy ones."""
 
 
-def fits_in_memory(problem: Problem) -> bool:
+def fits_in_memory(problem: BaseProblem) -> bool:
     """Whether the structures player's vectors should be stored."""
-    return problem.structure.n_parts <= (STORED_PARTS if problem.structure.marginals_unsupported else STORED_POTENTIALS)
+    return problem.n_parts <= (STORED_PARTS if problem.kind.marginals_unsupported else STORED_POTENTIALS)
 
 
-def choose(problem: Problem) -> tuple[Solver, str]:
+def choose(problem: BaseProblem) -> tuple[Solver, str]:
     """A solver for the problem, and the sentence that says why."""
     solver, why = _with_l1_norm(problem) if problem.region.lasso is not None else _with_l2_norm(problem)
-    return solver, f"{problem.structure.called} of {problem.structure.n_parts} parts, {why}"
+    return solver, f"{problem.kind.called} of {problem.n_parts} parts, {why}"
 
 
-def _with_l2_norm(problem: Problem) -> tuple[Solver, str]:
+def _with_l2_norm(problem: BaseProblem) -> tuple[Solver, str]:
     return _without_penalty(problem) if problem.region.ridge is None else _with_ridge(problem)
 
 
-def master_bytes(problem: Problem) -> int:
+def master_bytes(problem: BaseProblem) -> int:
     """About how much memory the points of simplicial decomposition take if their features are dense."""
-    return POINT_BYTES * problem.structure.n_examples * problem.n_weights
+    return POINT_BYTES * problem.n_examples * problem.n_weights
 
 
-def _visits_are_compiled(problem: Problem) -> bool:
+def _visits_are_compiled(problem: BaseProblem) -> bool:
     """Whether the most violated output of one example is found without a call of Python."""
-    if type(problem.structure).oracle is Structure.oracle:
+    if type(problem.kind).oracle is Structure.oracle:
         return False
-    return problem.rescaling == "margin" or not problem.structure.marginals_unsupported
+    return problem.rescaling == "margin" or not problem.kind.marginals_unsupported
 
 
-def _with_ridge(problem: Problem) -> tuple[Solver, str]:
-    n, n_examples, memory = problem.n_weights, problem.structure.n_examples, master_bytes(problem)
+def _with_ridge(problem: BaseProblem) -> tuple[Solver, str]:
+    n, n_examples, memory = problem.n_weights, problem.n_examples, master_bytes(problem)
     size = f"a ridge penalty, {n_examples} examples and {n} weights"
     needed = f"about {_memory.shown(memory)}"
     if problem.slack == "quadratic":
@@ -97,7 +97,7 @@ def _with_ridge(problem: Problem) -> tuple[Solver, str]:
     )
 
 
-def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
+def _with_l1_norm(problem: BaseProblem) -> tuple[Solver, str]:
     if problem.region.lasso is not None and np.isfinite(problem.region.lasso.radius):
         return _without_ridge(problem, "a ball of the L1 norm", ", multiplicative weights in the L1 ball")
     if problem.slack == "linear":
@@ -105,7 +105,7 @@ def _with_l1_norm(problem: Problem) -> tuple[Solver, str]:
     return SimplicialDecomposition(), "an L1 norm and quadratic slack: simplicial decomposition"
 
 
-def _without_penalty(problem: Problem) -> tuple[Solver, str]:
+def _without_penalty(problem: BaseProblem) -> tuple[Solver, str]:
     if problem.region.norms is not None:
         return _without_ridge(problem, "a ball without a ridge penalty", "")
     if problem.bilinear:
@@ -118,7 +118,7 @@ def _without_penalty(problem: Problem) -> tuple[Solver, str]:
     )
 
 
-def _without_ridge(problem: Problem, region: str, weights: str) -> tuple[Solver, str]:
+def _without_ridge(problem: BaseProblem, region: str, weights: str) -> tuple[Solver, str]:
     """Decomposition; ``weights``: what the geometry of an extragradient method would be for the weights."""
     if problem.bilinear and problem.region.smooth and not fits_in_memory(problem):
         return _saddle_point(problem, weights)
@@ -131,9 +131,9 @@ def _without_ridge(problem: Problem, region: str, weights: str) -> tuple[Solver,
     return SimplicialDecomposition(), f"{region}: simplicial decomposition, the fastest here at closing a gap"
 
 
-def _saddle_point(problem: Problem, weights: str) -> tuple[Solver, str]:
+def _saddle_point(problem: BaseProblem, weights: str) -> tuple[Solver, str]:
     """An extragradient method; ``weights``: what its geometry is for the weights."""
-    entropic = not problem.structure.marginals_unsupported
+    entropic = not problem.kind.marginals_unsupported
     geometry = ("entropic geometry, as it has sum-product" if entropic else "Euclidean projections") + weights
     if not fits_in_memory(problem):
         return (
@@ -141,7 +141,7 @@ def _saddle_point(problem: Problem, weights: str) -> tuple[Solver, str]:
             "too many to store the structures player's vectors, and no ridge penalty: memory-efficient dual "
             f"extragradient, {geometry}",
         )
-    if entropic and problem.structure.n_parts >= MANY_POTENTIALS:
+    if entropic and problem.n_parts >= MANY_POTENTIALS:
         return (
             DualExtragradient(),
             "which fit in memory, and no regularization: dual extragradient, the fastest here on so many parts, "

@@ -46,11 +46,19 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin._sparse import sp
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import Problem, hinges
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, Master, MasterProblem, OutputRows
+from maxmargin.problem import BaseProblem, hinges
+from maxmargin.solvers.decomposition.linear_masters import (
+    Answer,
+    Box,
+    HighsMaster,
+    Master,
+    MasterProblem,
+    OutputRows,
+    output_rows,
+)
 from maxmargin.solvers.decomposition.newton_master import NewtonMaster
 from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
 from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
@@ -148,6 +156,7 @@ class ColumnGeneration(Solver):
     needs = ("lasso",)
     takes_slack = ("linear",)
     shard_size = SHARD_PARTS
+    shards_unsupported = ""
 
     @classmethod
     def plain(cls, **settings: Any) -> PlainColumnGeneration:
@@ -161,7 +170,7 @@ class ColumnGeneration(Solver):
         if self.age is not None and not _checks.is_one_of(self.age, "auto"):
             _checks.integer("age", self.age, least=1)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Linear programs: an L1 region, linear slack."""
         if reason := super().unsupported(problem):
             return reason
@@ -172,12 +181,12 @@ class ColumnGeneration(Solver):
             return 'the k most violated outputs of slack rescaling are not known; use k_best=1 or rescaling="margin"'
         if self.k_best > 1 and problem.good is not None:
             return "with several good outputs only one pair of each example is found; use k_best=1"
-        if self.k_best > 1 and problem.structure.relaxed:
-            return f"the argmax of {problem.structure.called} is relaxed, so that it has no k best; use k_best=1"
+        if self.k_best > 1 and problem.kind.relaxed:
+            return f"the argmax of {problem.kind.called} is relaxed, so that it has no k best; use k_best=1"
         return None
 
-    def _master(self, problem: Problem, random: np.random.Generator) -> Master:
-        region, n_examples = problem.region, problem.structure.n_examples
+    def _master(self, problem: BaseProblem, random: np.random.Generator) -> Master:
+        region, n_examples = problem.region, problem.n_examples
         assert region.lasso is not None
         master, size = self.master, n_examples * problem.n_weights
         if master == "auto" and np.isinf(region.lasso.radius):
@@ -189,11 +198,12 @@ class ColumnGeneration(Solver):
 
     def init(self, run: Run, start: Start) -> ColumnGenerationState:
         """No rows, at the start weights; without given ones, Newton and proximal masters start from an averaged
-        perceptron, exact ones with a warm-up where that helps."""
+        perceptron unless the data is in several shards, exact ones with a warm-up where that helps."""
         problem = run.problem
         weights = start.weights_for(problem)
         state = self._empty(run, weights)
-        if self.stabilize and state.master.stabilizes and start.weights is None and problem.good is None:
+        here = run.session.n_shards == 1 and run.data is not None  # as online passes need
+        if here and self.stabilize and state.master.stabilizes and start.weights is None and problem.good is None:
             with suppress(NonFiniteError):  # where that is the features' fault, the first step will say so
                 return replace(state, answer=Answer(self._perceptron(run), np.zeros(0)))
         if self._boxed(state) and start.weights is None and problem.rescaling == "none" and problem.good is None:
@@ -228,7 +238,7 @@ class ColumnGeneration(Solver):
         return ColumnGenerationState(
             rows=OutputRows.none(problem.n_weights),
             answer=Answer(weights, np.zeros(0)),
-            slacks=np.zeros(problem.structure.n_examples),
+            slacks=np.zeros(problem.n_examples),
             g=np.zeros(problem.n_weights),
             best=weights,
             master=self._master(problem, run.random),
@@ -245,7 +255,7 @@ class ColumnGeneration(Solver):
         if self._boxed(state) and np.isfinite(state.primal):
             between = 0.5 * (state.best + state.answer.weights)
             found, value = self._decode(run, between)
-            slacks = state.rows.slacks(between, problem.structure.n_examples)
+            slacks = state.rows.slacks(between, problem.n_examples)
             more = self._violated(run, state, found, between, slacks)
             fresh = fresh.joined(more.take(~np.isin(more.key, fresh.key)))
             if value < least:
@@ -271,7 +281,7 @@ class ColumnGeneration(Solver):
         idle = np.concatenate([state.idle[kept], np.zeros(len(fresh), dtype=np.int64)]) + 1
         idle[answer.multipliers > 0.0] = 0
         g, loss = rows.aggregate(answer.multipliers)
-        slacks = rows.slacks(answer.weights, problem.structure.n_examples)
+        slacks = rows.slacks(answer.weights, problem.n_examples)
         return ColumnGenerationState(
             rows=rows,
             idle=idle,
@@ -328,7 +338,7 @@ class ColumnGeneration(Solver):
             idle=none,
             returned=none,
             answer=Answer(warm.best, np.zeros(len(rows))),
-            slacks=rows.slacks(warm.best, run.problem.structure.n_examples),
+            slacks=rows.slacks(warm.best, run.problem.n_examples),
             box=warm.box,
             warm=None,
         )
@@ -360,24 +370,16 @@ class ColumnGeneration(Solver):
 
     def _decode(self, run: Run, weights: FloatArray) -> tuple[OutputRows, float]:
         """The rows of the most violated outputs of all examples, and the objective."""
-        matrices, losses, owners, hinge, first = [], [], [], 0.0, 0
-        if self.k_best > 1:
+        if self.k_best == 1:
+            rows = OutputRows.joined_pieces(run.violated_each(output_rows, weights))
+            hinge = run.found.value
+        else:
             run.counters.argmax += 1
-        for shard, violated in run.most_violated(weights) if self.k_best == 1 else ((s, None) for s in run.shards):
-            ranks = [violated] if violated is not None else hinges.ranked(shard, weights, int(self.k_best), first)
-            value = np.maximum(np.max([rank.value for rank in ranks], axis=0), 0.0)
-            hinge += shard.total(value)
-            for rank in ranks:
-                counts = np.flatnonzero(rank.factor > 0.0)
-                if not np.isfinite(rank.value).all():
-                    raise NonFiniteError("the scores are not finite")
-                differences = shard.differences(rank.z)
-                matrices.append(sp.diags_array(rank.factor[counts]) @ sp.csr_array(differences[counts]))
-                losses.append(rank.loss[counts])
-                owners.append(first + counts)
-            first += shard.structure.n_examples
-        matrix = sp.vstack(matrices, format="csr")
-        rows = OutputRows.of(matrix, np.concatenate(losses), np.concatenate(owners))
+            hinge, found = 0.0, []
+            for value, ranks in run.each(_ranked, weights, int(self.k_best), run.rescaled):
+                hinge += value
+                found += ranks
+            rows = OutputRows.joined_pieces(found)
         return rows, run.problem.region.penalty(weights) + hinge
 
     def _violated(
@@ -385,7 +387,7 @@ class ColumnGeneration(Solver):
     ) -> OutputRows:
         """The found rows that exceed the master's slacks by more than a share of the gap aimed at, each once."""
         values = found.values(weights)
-        n = max(1, run.problem.structure.n_examples)
+        n = max(1, run.problem.n_examples)
         aimed = 0.05 * run.tol * float(np.maximum(values, 0.0).sum()) / n
         over = values - slacks[found.owner] > np.maximum(aimed, 1e-12 * (1.0 + np.abs(values)))
         over &= ~np.isin(found.key, state.rows.key)
@@ -397,9 +399,18 @@ class ColumnGeneration(Solver):
         return [Proposal(state.best, state.g, state.loss)]
 
 
+def _ranked(
+    piece: Piece, memory: Any, weights: FloatArray, k: int, rescaling: str | None
+) -> tuple[tuple[float, list[Any]], Any]:
+    """``H(w)`` of a piece, and the rows of its ``k`` most violated outputs, rank by rank."""
+    problem = piece.problem if rescaling is None else piece.problem.with_rescaling(rescaling)
+    ranks = hinges.ranked(problem, weights, k, piece.first)
+    value = np.maximum(np.max([rank.value for rank in ranks], axis=0), 0.0)
+    own = Piece(problem, piece.first)
+    return (problem.total(value), [output_rows(own, None, rank) for rank in ranks]), memory
+
+
 def _margin(run: Run) -> Run:
     """The run of the same problem with the margin rescaled; its work counts as the run's."""
-    shards = tuple(replace(shard, rescaling="margin") for shard in run.shards)
-    return Run(
-        replace(run.problem, rescaling="margin"), run.random, shards, run.tol, run.counters, deadline=run.deadline
-    )
+    problem = run.problem.with_rescaling("margin")
+    return replace(run, problem=problem, rescaled="margin", caches_oracle=False, hinge_tol=0.0, _cached=None)

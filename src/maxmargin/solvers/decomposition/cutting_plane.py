@@ -15,14 +15,14 @@ that grow with the constraints kept. Stopping test: the certified gap.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from maxmargin import _checks
 from maxmargin.optimization.base import Run, Start
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.simplex_masters import Found, Iterate, MasterSolver
+from maxmargin.structures.base import IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class CuttingPlane(MasterSolver):
             _checks.positive("eps", self.eps)
         _checks.integer("solves_per_pass", self.solves_per_pass, least=1)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Needs a ridge penalty; one slack must be linear."""
         if self.slacks == "one" and problem.slack == "quadratic":
             return 'one slack for the sum has no quadratic form; use CuttingPlane(slacks="n")'
@@ -58,21 +58,20 @@ class CuttingPlane(MasterSolver):
 
     def init(self, run: Run, start: Start) -> Iterate:
         """No constraints."""
-        group = 1 if self.slacks == "n" else max(1, run.problem.structure.n_examples)
+        group = 1 if self.slacks == "n" else max(1, run.problem.n_examples)
         return Iterate.first(run, start, group)
 
     def step(self, run: Run, state: Iterate) -> Iterate:
         """One pass over the data."""
-        n, masters, eps = run.problem.structure.n_examples, state.masters, self._eps(run, state)
+        n, masters, eps = run.problem.n_examples, state.masters, self._eps(run, state)
         if self.slacks == "one" or self.solves_per_pass == 1 or n <= 1:
             return self._solved(run, state, masters.find(run, state.weights, eps), 1.0)
-        added = 0
-        edges = np.linspace(0, n, min(n, self.solves_per_pass) + 1).astype(np.int64).tolist()
-        for first, last in pairwise(edges):
-            part = run.problem.select(np.arange(first, last))
-            violated = run.most_violated_of(part, state.weights, first)
-            found = masters.candidates(part, violated, first, eps)
-            state = self._solved(run, state, found, n / (last - first), slice(first, last))
+        added, parts = 0, min(n, self.solves_per_pass)
+        for part in range(parts):  # the same share of every shard at a time
+            found = masters.find(run, state.weights, eps, (part, parts))
+            if not len(found.seen):
+                continue
+            state = self._solved(run, state, found, n / len(found.seen), found.seen)
             added += state.added
         return replace(state, added=added)
 
@@ -84,7 +83,9 @@ class CuttingPlane(MasterSolver):
             return self.eps
         return 0.25 * run.tol * float(state.masters.best.mean()) if len(state.masters.best) else 0.0
 
-    def _solved(self, run: Run, state: Iterate, found: Found, share: float, own: slice = slice(None)) -> Iterate:
+    def _solved(
+        self, run: Run, state: Iterate, found: Found, share: float, own: IntArray | slice = slice(None)
+    ) -> Iterate:
         """Add constraints and solve the master; the examples looked at are one in ``share``."""
         masters = state.masters
         gap = share * float(masters.gaps(found.hinges)[own].sum())

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import NonFiniteError
+from maxmargin.problem import MostViolated
 from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -63,6 +66,15 @@ def feasible(multipliers: FloatArray, owner: npt.NDArray[np.integer[Any]], n_exa
     return np.asarray(positive / np.maximum(sums, 1.0)[owner])
 
 
+def output_rows(piece: Piece, memory: Any, violated: MostViolated) -> tuple[sp.csr_array, FloatArray, IntArray]:
+    """A piece's rows: matrix, losses and the numbers of the examples; none of examples whose margin is kept."""
+    if not np.isfinite(violated.value).all():
+        raise NonFiniteError("the scores are not finite")
+    counts = np.flatnonzero(violated.factor > 0.0)
+    differences = sp.csr_array(piece.problem.differences(violated.z)[counts])
+    return sp.diags_array(violated.factor[counts]) @ differences, violated.loss[counts], piece.first + counts
+
+
 @dataclass(frozen=True, eq=False)
 class OutputRows:
     """Constraints ``xi_owner >= matrix w + loss``.
@@ -89,6 +101,12 @@ class OutputRows:
             raise NonFiniteError("the features of an output are too large for a linear program, or not finite")
         drawn = np.random.default_rng(0).random(matrix.shape[1])
         return cls(matrix, loss, owner, matrix @ drawn + np.sqrt(2.0) * owner + np.sqrt(3.0) * loss)
+
+    @classmethod
+    def joined_pieces(cls, found: Iterable[tuple[sp.csr_array, FloatArray, IntArray]]) -> OutputRows:
+        """The rows of all pieces, see :func:`output_rows`."""
+        matrices, losses, owners = zip(*found, strict=True)
+        return cls.of(sp.vstack(matrices, format="csr"), np.concatenate(losses), np.concatenate(owners))
 
     @classmethod
     def none(cls, n_weights: int) -> OutputRows:

@@ -42,8 +42,15 @@ from maxmargin._sparse import sp
 from maxmargin._vectors import norm
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import Problem
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, MasterProblem, OutputRows
+from maxmargin.problem import BaseProblem
+from maxmargin.solvers.decomposition.linear_masters import (
+    Answer,
+    Box,
+    HighsMaster,
+    MasterProblem,
+    OutputRows,
+    output_rows,
+)
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 EXACT = 1e-9
@@ -98,6 +105,7 @@ class PlainColumnGeneration(Solver):
     needs = ("lasso",)
     takes_slack = ("linear",)
     shard_size = SHARD_PARTS
+    shards_unsupported = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,7 +115,7 @@ class PlainColumnGeneration(Solver):
         _checks.positive("epsilon_2", self.epsilon_2)
         _checks.integer("max_steps", self.max_steps, least=1)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """LP (9): an L1 penalty without a ball, linear slack."""
         if reason := super().unsupported(problem):
             return reason
@@ -123,7 +131,7 @@ class PlainColumnGeneration(Solver):
         weights = start.weights_for(problem)
         if start.weights is None and self.start == "ones":
             weights = problem.region.project(np.ones(problem.n_weights))
-        n_examples = problem.structure.n_examples
+        n_examples = problem.n_examples
         return PlainState(
             rows=OutputRows.none(problem.n_weights),
             weights=weights,
@@ -160,7 +168,7 @@ class PlainColumnGeneration(Solver):
         last = Answer(state.weights, state.multipliers / C)
         free = Box(np.zeros(run.problem.n_weights), np.inf)
         answer = master.solve(MasterProblem(state.rows, kept, rows, last, free, 0.0, deadline=run.deadline))
-        slacks = rows.slacks(answer.weights, run.problem.structure.n_examples)
+        slacks = rows.slacks(answer.weights, run.problem.n_examples)
         return PlainState(rows, answer.weights, slacks, C * answer.multipliers, 1.0, state.steps + answer.work, master)
 
     def _extragradient(
@@ -206,7 +214,7 @@ class PlainColumnGeneration(Solver):
         return [Proposal(state.weights, g, loss)]
 
 
-def _C(problem: Problem) -> float:
+def _C(problem: BaseProblem) -> float:
     assert problem.region.lasso is not None
     return 1.0 / problem.region.lasso.price
 
@@ -218,18 +226,7 @@ def _below(length: float, limit: float) -> bool:
 
 def _decoded(run: Run, weights: FloatArray) -> OutputRows:
     """The rows of the most violated outputs, those of examples whose margin is kept left out."""
-    matrices, losses, owners, first = [], [], [], 0
-    for shard, violated in run.most_violated(weights):
-        if not np.isfinite(violated.value).all():
-            raise NonFiniteError("the scores are not finite")
-        counts = np.flatnonzero(violated.factor > 0.0)
-        differences = sp.csr_array(shard.differences(violated.z)[counts])
-        matrices.append(sp.diags_array(violated.factor[counts]) @ differences)
-        losses.append(violated.loss[counts])
-        owners.append(first + counts)
-        first += shard.structure.n_examples
-        del violated
-    return OutputRows.of(sp.vstack(matrices, format="csr"), np.concatenate(losses), np.concatenate(owners))
+    return OutputRows.joined_pieces(run.violated_each(output_rows, weights))
 
 
 def _compressed(x: sp.csr_array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], FloatArray]:

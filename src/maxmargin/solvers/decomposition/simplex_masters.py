@@ -30,10 +30,11 @@ import numpy.typing as npt
 from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import dot, squared
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.optimization.saved import array, count, require, vector
-from maxmargin.problem import Hinge, MostViolated, Problem
+from maxmargin.problem import BaseProblem, Hinge, MostViolated
 from maxmargin.solvers.decomposition.proximal_center import ProximalCenter
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
 
@@ -86,6 +87,7 @@ class MasterSolver(Solver):
     max_iter: int = 1000
     needs = ("ridge",)
     shard_size = SHARD_PARTS
+    shards_unsupported = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,7 +124,7 @@ class MasterSolver(Solver):
     def load_state_dict(self, run: Run, saved: StateDict) -> Iterate:
         """The points again, once they are found below the most violated outputs."""
         state = self.init(run, Start())
-        masters, n = state.masters, run.problem.structure.n_examples
+        masters, n = state.masters, run.problem.n_examples
         weights = vector(saved, "weights", run.problem.n_weights)
         try:
             masters.restore(run, saved)
@@ -220,6 +222,7 @@ class Found:
         rows: ``d / factor``, one row per point.
         factor: shape ``(n_points,)``.
         loss: shape ``(n_points,)``.
+        seen: the numbers of the examples that were looked at.
     """
 
     hinges: FloatArray
@@ -227,23 +230,26 @@ class Found:
     rows: sp.csr_array
     factor: FloatArray
     loss: FloatArray
+    seen: IntArray
 
 
 class Masters:
     """The points of a run, in blocks, and their weights. It changes in place.
 
     Args:
-        problem: the whole problem.
+        problem: what is known of the whole problem.
         group: how many consecutive examples share a block; more than 1 keeps sums of points.
         unit_rays: with quadratic slack, take rays along which the dual rises from the current point, all of length 1
             (Yu and Rousu 2007, eq. 30); else those of all violated outputs, in sums each times its slack.
         proximal: whether masters have a proximal term, which they need without a ridge penalty.
     """
 
-    def __init__(self, problem: Problem, group: int = 1, *, unit_rays: bool = False, proximal: bool = False) -> None:
+    def __init__(
+        self, problem: BaseProblem, group: int = 1, *, unit_rays: bool = False, proximal: bool = False
+    ) -> None:
         region, norms = problem.region, problem.region.norms
         assert norms is not None
-        n = problem.structure.n_examples
+        n = problem.n_examples
         self.problem, self.region, self.group = problem, region, group
         assert proximal or np.isfinite(norms.C)
         self.C = norms.C if np.isfinite(norms.C) else 1.0
@@ -267,8 +273,6 @@ class Masters:
         self.ridge_C = norms.C
         if proximal:
             self.center = ProximalCenter(np.zeros(problem.n_weights))
-        self.zeta_unit = np.sqrt(problem.scale / self.C)
-        """The coordinate that holds an example's ``zeta``, where that is 1."""
         self.squares = np.zeros(n)
         """``s_i zeta_i^2``, shape ``(n_examples,)``; 0 with linear slack."""
 
@@ -326,68 +330,24 @@ class Masters:
                 break
         return best
 
-    def by_block(self, values: FloatArray, first: int = 0) -> FloatArray:
-        """Sums of the values of consecutive examples over their blocks, shape ``(n_blocks,)``."""
-        blocks = (first + np.arange(len(values))) // self.group
-        return _sums_of(blocks, values, self.n_blocks)
-
-    def hinges(self, value: FloatArray, scale: FloatArray) -> FloatArray:
-        """What examples add to ``H(w)``, given the values of :class:`MostViolated`."""
-        if not self.quadratic:
-            return value
-        return np.divide(0.5 * value * value, scale, out=np.zeros(len(value)), where=scale > 0.0)
+    def by_block(self, values: FloatArray) -> FloatArray:
+        """Sums of the values of all examples over their blocks, shape ``(n_blocks,)``."""
+        return values if self.group == 1 else _sums_of(np.arange(len(values)) // self.group, values, self.n_blocks)
 
     def gaps(self, hinges: FloatArray) -> FloatArray:
         """By how much every block's hinges, shape ``(n_blocks,)``, are above its part of the dual."""
         return np.asarray(hinges + 0.5 * self.by_block(self.squares) - self.current)
 
-    def candidates(self, part: Problem, violated: MostViolated, first: int, margin: float = 0.0) -> Found:
-        """Points of consecutive examples, or of their blocks, that may improve the dual.
-
-        ``part`` is the problem of these examples, ``first`` the number of the first one, ``violated`` their most
-        violated outputs; ``margin``: by how much an example's point must beat those it has.
-        """
-        if not np.isfinite(violated.value).all():
-            raise NonFiniteError("an argmax met NaN or infinite scores")
-        hinges = self.by_block(self.hinges(violated.value, part.scale), first)
-        if self.group > 1:
-            return self._sums(part, violated, first, hinges)
-        examples = np.flatnonzero(self.beats(violated.value, first, margin))
-        if 4 * len(examples) <= len(violated.value):
-            rows = part.select(examples).differences(violated.z[part.structure.parts_of(examples)])
-        else:
-            rows = part.differences(violated.z)[examples]
-        factor = violated.factor[examples]
-        if self.quadratic:
-            # zeta comes after the weights; the factor of the row multiplies it too.
-            factor = np.where(factor == 0.0, 1.0, factor)
-            unit = self.zeta_unit[first + examples] / factor
-            n = self.problem.n_weights
-            width = n + self.problem.structure.n_examples
-            rows = _with_entries(sp.csr_array(rows), n + first + examples, unit, width)
-        return Found(hinges, first + examples, sp.csr_array(rows), factor, violated.loss[examples])
-
-    def _sums(self, part: Problem, violated: MostViolated, first: int, hinges: FloatArray) -> Found:
-        """One point per block: the sum over its examples, each times its ``zeta``."""
-        numbers = first + np.arange(len(violated.value))
-        zeta = part.slack_slope(violated.value)
-        if self.unit_rays:
-            zeta = self._rises(violated.value, first).astype(np.float64)
-        blocks, of = np.unique(numbers // self.group, return_inverse=True)
-        factor = zeta * violated.factor
-        if len(blocks) == 1:
-            parts = part.structure.to_parts(factor)
-            rows = sp.csr_array(part.features.adjoint(parts * (violated.z - part.gold))[None])
-        else:
-            rows = sp.csr_array(_sum_by(of, len(blocks), factor) @ part.differences(violated.z))
-        if self.quadratic:
-            zetas = sp.csr_array(
-                (zeta * self.zeta_unit[numbers], (of, numbers)), shape=(len(blocks), self.problem.structure.n_examples)
-            )
-            rows = sp.csr_array(sp.hstack([rows, zetas]))
-        loss = _sums_of(of, zeta * violated.loss, len(blocks))
-        some = _sums_of(of, zeta, len(blocks)) > 0.0
-        return Found(hinges, blocks[some], sp.csr_array(rows[some]), np.ones(int(some.sum())), loss[some])
+    def search(self, margin: float = 0.0) -> Search:
+        """What the pieces need to know to find points; ``margin``: by how much a point must beat those it has."""
+        return Search(
+            group=self.group,
+            margin=margin,
+            best=self.best if self.group == 1 else None,
+            squares=self.squares if self.unit_rays else None,
+            unit=1.0 / np.sqrt(self.C),
+            width=self.problem.n_weights + (self.problem.n_examples if self.quadratic else 0),
+        )
 
     def add(self, found: Found, limit: float, chosen: npt.NDArray[np.bool_] | None = None) -> int:
         """Add points, those of the ``chosen`` blocks only; returns how many were new. Blocks keep ``limit`` points."""
@@ -411,40 +371,49 @@ class Masters:
         )
         return int(added.sum())
 
-    def find(self, run: Run, weights: FloatArray, margin: float = 0.0) -> Found:
-        """The points that one argmax pass over all examples finds, see :meth:`candidates`."""
-        first, found = 0, []
-        for shard, violated in run.most_violated(weights):
-            found.append(self.candidates(shard, violated, first, margin))
-            first += shard.structure.n_examples
-        if len(found) == 1:
-            return found[0]
-        hinges = np.sum([one.hinges for one in found], axis=0)
-        rows = sp.csr_array(sp.vstack([one.rows for one in found]))
+    def find(self, run: Run, weights: FloatArray, margin: float = 0.0, chosen: tuple[int, int] | None = None) -> Found:
+        """The points that one argmax pass finds, one an example or block at most, where they may improve the dual.
+
+        ``chosen``: the share of every shard to look at, as the number of a part and the number of all parts.
+        """
+        if chosen is None:
+            found = list(run.violated_each(_candidates, weights, self.search(margin)))
+        else:
+            shards = run.session.shard_edges
+            edges = run.session.example_edges[shards]
+            found = [
+                one for one in run.each(_candidates_of, weights, self.search(margin), edges, *chosen) if one is not None
+            ]
+            run.counters.argmax += sum(len(one.hinges) for one in found) / max(1, run.problem.n_examples)
+        return self._joined(found)
+
+    def find_between(self, run: Run, weights: FloatArray, first: int, last: int) -> Found:
+        """The points of some consecutive examples."""
+        edges = np.array([first, last], dtype=np.int64)
+        found = [one for one in run.each(_candidates_of, weights, self.search(), edges, 0, 1) if one is not None]
+        run.counters.argmax += (last - first) / max(1, run.problem.n_examples)
+        return self._joined(found)
+
+    def _joined(self, found: Sequence[Candidates]) -> Found:
+        """The points of several pieces."""
+        hinges = np.zeros(self.problem.n_examples)
+        for one in found:
+            hinges[one.examples] = one.hinges
+        hinges = self.by_block(hinges)
+        if not found:
+            none, seen = np.zeros(0), np.zeros(0, dtype=np.int64)
+            width = self.search().width
+            return Found(hinges, seen, sp.csr_array((0, width)), none, none, seen)
+        seen = np.concatenate([one.examples for one in found])
+        rows = found[0].rows if len(found) == 1 else sp.csr_array(sp.vstack([one.rows for one in found]))
         blocks, factor, loss = (
             np.concatenate([getattr(one, name) for one in found]) for name in ("blocks", "factor", "loss")
         )
-        if self.group > 1:  # shards may cut through a block
+        if self.group > 1 and len(found) > 1:  # pieces may cut through a block
             blocks, of = np.unique(blocks, return_inverse=True)
             rows = sp.csr_array(_sum_by(of, len(blocks), np.ones(len(of))) @ rows)
             factor, loss = np.ones(len(blocks)), _sums_of(of, loss, len(blocks))
-        return Found(hinges, blocks, rows, factor, loss)
-
-    def beats(self, value: FloatArray, first: int, margin: float = 0.0) -> npt.NDArray[np.bool_]:
-        """Which outputs found for consecutive examples, one a block, are above the best points of their blocks.
-
-        With quadratic slack, where all points are rays of the same length, ``zeta`` does not matter unless
-        ``unit_rays``: at weights that are not the master's own, a ray of less value than ``zeta`` may be the one that
-        the master lacks.
-        """
-        best = self.best[first : first + len(value)]
-        above = np.asarray(value > best + margin + _ROUNDING * np.abs(best))
-        return above & self._rises(value, first) if self.unit_rays else above
-
-    def _rises(self, value: FloatArray, first: int) -> npt.NDArray[np.bool_]:
-        """Whether the dual rises along the rays found for consecutive examples: their values exceed ``s_i zeta_i``."""
-        examples = slice(first, first + len(value))
-        return np.asarray(value > np.sqrt(self.problem.scale[examples] * self.squares[examples]))
+        return Found(hinges, blocks, rows, factor, loss, seen)
 
     def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
         """Solve the master over some blocks, the others fixed, to a gap of ``aim``; returns an estimate of the gap.
@@ -524,7 +493,7 @@ class Masters:
         apart = run.uncounted()
         if not self.quadratic or self.group == 1:
             hinges = self.find(apart, state.weights).hinges
-            best = self.best if not self.quadratic else self.hinges(np.maximum(self.best, 0.0), self.problem.scale)
+            best = self.best if not self.quadratic else _halved_squares(np.maximum(self.best, 0.0), self.problem.scale)
             room = _AGREEMENT * (1.0 + float(np.abs(hinges).sum()))
             require((best <= hinges + run.hinge_tol + room).all(), "a point is above the most violated output")
         if self.center is not None and np.isfinite(self.center.value):
@@ -533,6 +502,131 @@ class Masters:
             value = self.region.penalty(center.weights) + center.hinge.value
             low = center.hinge.value < hinge - room or abs(value - center.value) > room
             require(not low, "the objective of its center is not that of its weights")
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How a piece finds points, see :class:`Masters`.
+
+    Attributes:
+        group: how many consecutive examples share a block.
+        margin: by how much an example's point must beat the best of its block.
+        best: that one's value, shape ``(n_examples,)``, if blocks are examples.
+        squares: ``s_i zeta_i^2`` of all examples where rays have unit length, else None.
+        unit: the coordinate that holds ``zeta`` of an example of weight 1, where that is 1.
+        width: how many coordinates points have.
+    """
+
+    group: int
+    margin: float
+    best: FloatArray | None
+    squares: FloatArray | None
+    unit: float
+    width: int
+
+    def beats(self, piece: Piece, value: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which outputs found for the examples, one a block, are above the best points of their blocks.
+
+        With quadratic slack, where all points are rays of the same length, ``zeta`` does not matter unless rays have
+        unit length: at weights that are not the master's own, a ray of less value than ``zeta`` may be the one that
+        the master lacks.
+        """
+        assert self.best is not None
+        best = self.best[piece.numbers]
+        above = np.asarray(value > best + self.margin + _ROUNDING * np.abs(best))
+        return above if self.squares is None else above & self.rises(piece, value)
+
+    def rises(self, piece: Piece, value: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether the dual rises along the rays found: their values exceed ``s_i zeta_i``."""
+        assert self.squares is not None
+        return np.asarray(value > np.sqrt(piece.problem.scale * self.squares[piece.numbers]))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The points of one piece, see :class:`Found`.
+
+    Attributes:
+        examples: the numbers of its examples, and ``hinges``: what each adds to ``H(w)``.
+    """
+
+    examples: IntArray
+    hinges: FloatArray
+    blocks: IntArray
+    rows: sp.csr_array
+    factor: FloatArray
+    loss: FloatArray
+
+
+def _candidates(piece: Piece, memory: Any, violated: MostViolated, search: Search) -> Candidates:
+    """Points of a piece's examples, or of their blocks, that may improve the dual."""
+    if not np.isfinite(violated.value).all():
+        raise NonFiniteError("an argmax met NaN or infinite scores")
+    problem, quadratic = piece.problem, piece.problem.slack == "quadratic"
+    numbers, hinges = piece.first + np.arange(len(violated.value)), violated.value
+    if quadratic:
+        hinges = _halved_squares(violated.value, problem.scale)
+    if search.group > 1:
+        return _sums(piece, violated, search, numbers, hinges)
+    examples = np.flatnonzero(search.beats(piece, violated.value))
+    if 4 * len(examples) <= len(violated.value):
+        rows = problem.select(examples).differences(violated.z[problem.structure.parts_of(examples)])
+    else:
+        rows = problem.differences(violated.z)[examples]
+    factor = violated.factor[examples]
+    if quadratic:
+        # zeta comes after the weights; the factor of the row multiplies it too.
+        factor = np.where(factor == 0.0, 1.0, factor)
+        unit = search.unit * np.sqrt(problem.scale[examples]) / factor
+        rows = _with_entries(sp.csr_array(rows), problem.n_weights + numbers[examples], unit, search.width)
+    return Candidates(numbers, hinges, numbers[examples], sp.csr_array(rows), factor, violated.loss[examples])
+
+
+def _halved_squares(value: FloatArray, scale: FloatArray) -> FloatArray:
+    """What examples add to ``H(w)`` with quadratic slack, given the values of :class:`MostViolated`."""
+    return np.divide(0.5 * value * value, scale, out=np.zeros(len(value)), where=scale > 0.0)
+
+
+def _sums(piece: Piece, violated: MostViolated, search: Search, numbers: IntArray, hinges: FloatArray) -> Candidates:
+    """One point per block: the sum over its examples, each times its ``zeta``."""
+    problem = piece.problem
+    zeta = problem.slack_slope(violated.value)
+    if search.squares is not None:
+        zeta = search.rises(piece, violated.value).astype(np.float64)
+    blocks, of = np.unique(numbers // search.group, return_inverse=True)
+    factor = zeta * violated.factor
+    if len(blocks) == 1:
+        parts = problem.structure.to_parts(factor)
+        rows = sp.csr_array(problem.features.adjoint(parts * (violated.z - problem.gold))[None])
+    else:
+        rows = sp.csr_array(_sum_by(of, len(blocks), factor) @ problem.differences(violated.z))
+    if problem.slack == "quadratic":
+        zetas = sp.csr_array(
+            (search.unit * np.sqrt(problem.scale) * zeta, (of, numbers)),
+            shape=(len(blocks), search.width - problem.n_weights),
+        )
+        rows = sp.csr_array(sp.hstack([rows, zetas]))
+    loss = _sums_of(of, zeta * violated.loss, len(blocks))
+    some = _sums_of(of, zeta, len(blocks)) > 0.0
+    return Candidates(numbers, hinges, blocks[some], sp.csr_array(rows[some]), np.ones(int(some.sum())), loss[some])
+
+
+def _candidates_of(
+    piece: Piece, memory: Any, weights: FloatArray, search: Search, edges: IntArray, part: int, parts: int
+) -> tuple[Candidates | None, Any]:
+    """Those of a share of the examples between each two edges; None if the piece has none of them."""
+    starts, sizes = edges[:-1], np.diff(edges)
+    chosen = [
+        np.arange(max(first, piece.first), min(last, piece.numbers.stop))
+        for first, last in zip(starts + sizes * part // parts, starts + sizes * (part + 1) // parts, strict=True)
+    ]
+    examples = np.concatenate(chosen)
+    if not len(examples):
+        return None, memory
+    if len(examples) < piece.problem.n_examples:
+        piece = Piece(piece.problem.select(examples - piece.first), int(examples[0]))
+    violated = piece.problem.most_violated(weights, first=piece.first)
+    return _candidates(piece, memory, violated, search), memory
 
 
 def _sums_of(of: IntArray, values: FloatArray, n: int) -> FloatArray:

@@ -40,7 +40,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin.optimization.base import Run, Start
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.simplex_masters import Iterate, MasterSolver
 
 _EXACT = 1e-4
@@ -98,7 +98,7 @@ class SimplicialDecomposition(MasterSolver):
         paper: dict[str, Any] = {"stabilize": False, "age": 0, "rays": "unit", "inexact": 0.0}
         return cls(**(exact | paper | settings))
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Without a ridge penalty a round must be about all examples."""
         if reason := super().unsupported(problem):
             return reason
@@ -106,8 +106,8 @@ class SimplicialDecomposition(MasterSolver):
             return f'without a ridge penalty working_set must be "all", not "{self.working_set}"; use "all", or give C'
         return None
 
-    def _size(self, problem: Problem) -> int:
-        n = problem.structure.n_examples
+    def _size(self, problem: BaseProblem) -> int:
+        n = problem.n_examples
         if self.working_set == "all":
             return max(1, n)
         return min(max(1, n), self.working_set_size or max(1, -(-n // 10)))
@@ -118,19 +118,18 @@ class SimplicialDecomposition(MasterSolver):
         proximal = self._proximal(run.problem)
         return Iterate.first(run, start, group, unit_rays=self.rays == "unit", proximal=proximal)
 
-    def _proximal(self, problem: Problem) -> bool:
+    def _proximal(self, problem: BaseProblem) -> bool:
         """Whether masters have a proximal term."""
         return problem.region.ridge is None or (self.working_set == "all" and bool(self.stabilize))
 
     def step(self, run: Run, state: Iterate) -> Iterate:
         """Find points, solve the master."""
         masters, problem, size = state.masters, run.problem, self._size(run.problem)
-        n = problem.structure.n_examples
+        n = problem.n_examples
         if self.working_set == "cyclic" and size < n:
             first, last = state.position, min(state.position + size, n)
             examples = np.arange(first, last)
-            part = problem.select(examples)
-            found = masters.candidates(part, run.most_violated_of(part, state.weights, first), first)
+            found = masters.find_between(run, state.weights, first, last)
             blocks, position = np.unique(examples // masters.group), 0 if last >= n else last
             gaps = masters.gaps(found.hinges)
         else:

@@ -25,16 +25,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
-from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict
+from maxmargin.execution import Piece
+from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict, kept
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.optimization.saved import require
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order.dual_extragradient_state import (
     DualExtragradientState,
     Epoch,
@@ -43,9 +44,9 @@ from maxmargin.solvers.first_order.dual_extragradient_state import (
     state_dict,
 )
 from maxmargin.solvers.first_order.geometry import Euclidean
-from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
-from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance
-from maxmargin.solvers.first_order.weight_vectors import ImpliedWeights, StoredWeights, WeightVectors
+from maxmargin.solvers.first_order.players import StructuresPlayer, StructuresPoint, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance, at, begin, mixed
+from maxmargin.solvers.first_order.weight_vectors import ImpliedWeights, StoredWeights, WeightForm, WeightVectors
 from maxmargin.structures.base import FloatArray
 
 USE = 0.8
@@ -61,14 +62,12 @@ state then has 20 vectors over the parts, else four and seven over the weights."
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """The structures player's part of one iteration: sums over all shards.
+    """The structures player's part of one iteration: sums over all pieces.
 
     Attributes:
         g_v: ``g(v_z)``; ``g_u``: ``g(u_z)``.
         loss: that of ``u_z``.
         log_partition_v: summed; ``log_partition_u`` likewise; 0 in Euclidean geometry.
-        structures: ``u_z`` of the last shard.
-        warm: where the projections of the next pass start from.
         traveled: the divergence of ``u_z`` from the center where it was asked for, else None.
     """
 
@@ -77,8 +76,6 @@ class Pass:
     loss: float
     log_partition_v: float
     log_partition_u: float
-    structures: StructuresPoint
-    warm: tuple[tuple[Any, Any], ...]
     traveled: float | None
 
 
@@ -131,7 +128,7 @@ class DualExtragradient(BregmanSolver):
         if not self.store_duals and self.store_weights is False:
             raise ValueError("store_weights=False needs store_duals=True: the weights are sums over the duals")
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Sums of features in place of weights need a region that only scales them."""
         if reason := super().unsupported(problem):
             return reason
@@ -143,6 +140,11 @@ class DualExtragradient(BregmanSolver):
         return None
 
     @property
+    def shards_unsupported(self) -> str:
+        """Sums of features in place of weights are over all parts."""
+        return "" if self.store_weights is not False else "with store_weights=False it keeps vectors over all parts"
+
+    @property
     def shard_size(self) -> int | None:
         """None if duals are stored."""
         return None if self.store_duals else self.shard_parts
@@ -152,11 +154,11 @@ class DualExtragradient(BregmanSolver):
         """Always, if duals are stored and nothing else is asked for."""
         return True if self.store_duals and self.warm_starts == "auto" else self.warm_starts
 
-    def implies_weights(self, problem: Problem) -> bool:
+    def implies_weights(self, problem: BaseProblem) -> bool:
         """Whether the weights player's vectors are kept as sums of features."""
         if self.store_weights != "auto":
             return not self.store_weights
-        many = problem.n_weights >= MANY_WEIGHTS * problem.structure.n_parts
+        many = isinstance(problem, Problem) and problem.n_weights >= MANY_WEIGHTS * problem.n_parts
         return many and self.store_duals and problem.region.rotation_invariant
 
     def _eta(self, run: Run, balance: float) -> float:
@@ -172,29 +174,26 @@ class DualExtragradient(BregmanSolver):
         given = start.weights_for(problem)
         vectors: WeightVectors
         if self.implies_weights(problem):
-            vectors = ImpliedWeights(problem, given if given.any() else None)
+            vectors = ImpliedWeights(run.whole, given if given.any() else None)
         else:
             vectors = StoredWeights(problem, weights)
         w = vectors.start(given)
-        z = structures.start(run, start) if self.store_duals else None
-        g, loss = -vectors.gold, 0.0
-        for shard in run.shards:
-            at = z or structures.at(run, shard, structures.center(shard), tol=1e-8, warm=None)
-            g += vectors.features(shard, at.z)[0]
-            loss += shard.loss(at.z)
-        balance = self.start_balance(run, weights.at(given), z)
+        features, loss = begin(run, structures, start, store=self.store_duals)
+        balance = self.start_balance(run, weights.at(given), stored=self.store_duals)
+        if isinstance(vectors, ImpliedWeights):
+            (features,) = run.sums(_features, vectors.form)
+        if self.store_duals:
+            run.sums(_first)
         return DualExtragradientState(
             vectors=vectors,
-            epoch=Epoch(w, z, Proposal(w.weights, g, loss), balance),
-            average=Average.empty(problem, keep_z=self.store_duals, zero=vectors.zero()),
+            epoch=Epoch(w, Proposal(w.weights, features - vectors.gold, loss), balance),
+            average=Average.empty(vectors.zero()),
             sum_w=vectors.zero(),
-            sum_z=np.zeros(problem.structure.n_parts) if self.store_duals else None,
             eta=self._eta(run, balance),
-            warm=tuple((None, None) for _ in run.shards),
         )
 
     def step(self, run: Run, state: DualExtragradientState) -> DualExtragradientState:
-        """One pass: both projections of every example, shard by shard; then the weights player's two steps."""
+        """One pass: both projections of every example, piece by piece; then the weights player's two steps."""
         problem, vectors = run.problem, state.vectors
         weights, adapts = vectors.player, self._adapts(problem)
         curvature, b, eta = problem.region.curvature, state.epoch.balance, state.eta
@@ -207,24 +206,21 @@ class DualExtragradient(BregmanSolver):
             credit += allowed - used
             if credit < 0.0 and state.before is not None:
                 shorter = factor * state.last.eta
-                return replace(state.before, eta=shorter, warm=done.warm, iteration=state.iteration + 1)
+                return replace(state.before, eta=shorter, iteration=state.iteration + 1)
             next_eta *= factor
         u_w = weights.move(v_w, curvature * v_w.weights + done.g_v, eta * b)
         if not np.isfinite(u_w.weights).all():
             raise NonFiniteError("the weights are not finite")
         moved = u_w.weights - v_w.weights
-        stored = done.structures if self.store_duals else None
         new = replace(
             state,
-            average=state.average.add(eta, u_w.weights, done.g_u, done.loss, None if stored is None else stored.z),
+            average=state.average.add(eta, u_w.weights, done.g_u, done.loss),
             sum_w=state.sum_w - eta * (curvature * u_w.weights + done.g_u),
-            sum_z=None if state.sum_z is None else state.sum_z + eta * vectors.augmented(problem, u_w.weights)[0],
             eta=next_eta,
             credit=credit,
             before=replace(state, before=None) if adapts else None,
             last=Last(
                 weights=u_w,
-                structures=stored,
                 proposal=Proposal(u_w.weights, done.g_u, done.loss),
                 eta=eta,
                 turn=(curvature * moved + done.g_u - done.g_v, moved) if adapts else None,
@@ -233,47 +229,44 @@ class DualExtragradient(BregmanSolver):
                 if adapts
                 else 0.0,
             ),
-            warm=done.warm,
+            now=state.iteration + 1,
             iteration=state.iteration + 1,
         )
         return self._rebalanced(run, new, done.traveled) if done.traveled is not None else new
 
     def _pass(self, run: Run, state: DualExtragradientState, v_w: WeightsPoint) -> Pass:
-        """The structures player's two steps of every shard, as sums."""
-        epoch, vectors = state.epoch, state.vectors
-        _, structures = self.players(run.problem)
-        tol = self.projection_tolerance(state.iteration)
-        b = epoch.balance
-        measure = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
-        g_v = -vectors.gold
-        g_u = g_v.copy()
-        loss, log_partition_v, log_partition_u, traveled = 0.0, 0.0, 0.0, 0.0
-        warm, u_z = [], None
-        for shard, (warm_v, warm_u) in zip(run.shards, state.warm, strict=True):
-            if state.sum_z is not None and epoch.structures is not None:
-                (gradient,) = vectors.augmented(shard, v_w.weights)
-                target = epoch.structures.coordinates + state.sum_z / b
-            else:
-                # s_z = (sum of steps) (F' wbar + c); before the first step it is zero whatever wbar is.
-                gradient, step = vectors.augmented(shard, v_w.weights, state.average.weights)
-                step *= state.average.total / b
-                target = structures.from_center(shard, step)
-            v_z = structures.at(run, shard, target, tol=tol, warm=warm_v)
-            gradient *= state.eta / b
-            gradient += v_z.coordinates
-            u_z = structures.at(run, shard, gradient, tol=tol, warm=warm_u)
-            sum_v, sum_u = vectors.features(shard, v_z.z, u_z.z)
-            g_v += sum_v
-            g_u += sum_u
-            loss += shard.loss(u_z.z)
-            log_partition_v += v_z.log_partition
-            log_partition_u += u_z.log_partition
-            if measure:
-                begin = structures.at(run, shard, structures.center(shard), tol=tol, warm=None)
-                traveled += structures.divergence(begin, u_z)
-            warm.append(run.kept(shard, v_z.warm, u_z.warm))
-        assert u_z is not None
-        return Pass(g_v, g_u, loss, log_partition_v, log_partition_u, u_z, tuple(warm), traveled if measure else None)
+        """The structures player's two steps of every piece, as sums."""
+        problem, vectors, average, last = run.problem, state.vectors, state.average, state.last
+        b, before = state.epoch.balance, state.before
+        measures = not self.store_duals and self._may_rebalance(run, state.iteration + 1)
+        steps = Steps(
+            structures=self.players(problem)[1],
+            form=vectors.form,
+            weights=v_w.weights,
+            average=average.weights,
+            total=average.total / b,
+            step=state.eta / b,
+            tol=self.projection_tolerance(state.iteration),
+            warm_starts=run.warm_starts,
+            measures=measures,
+        )
+        run.counters.projections += problem.n_examples * (3 if measures else 2)
+        if self.store_duals:
+            stored = Stored(
+                now=state.now,
+                kept=() if not self._adapts(problem) else (state.now,) if before is None else (before.now, state.now),
+                new=state.iteration + 1,
+                last=None if last is None else (last.weights.weights, last.eta),
+                balance=b,
+                share=average.share(state.eta),
+                averages=self._averages(problem),
+            )
+            found = run.sums(_stored_pass, steps, stored)
+        else:
+            found = run.sums(_pass, steps)
+        sum_v, sum_u, loss, log_partition_v, log_partition_u, traveled = found
+        gold = vectors.gold
+        return Pass(sum_v - gold, sum_u - gold, loss, log_partition_v, log_partition_u, traveled if measures else None)
 
     def _account(self, state: DualExtragradientState, v_w: WeightsPoint, done: Pass) -> tuple[float, float]:
         """The last step's use of the proof's allowance, and the allowance: the bound holds while their sums agree.
@@ -316,9 +309,8 @@ class DualExtragradient(BregmanSolver):
         return replace(
             state,
             epoch=epoch,
-            average=Average.empty(run.problem, keep_z=self.store_duals, zero=np.zeros_like(state.sum_w)),
+            average=Average.empty(np.zeros_like(state.sum_w)),
             sum_w=np.zeros_like(state.sum_w),
-            sum_z=None if state.sum_z is None else np.zeros_like(state.sum_z),
             eta=state.eta if self._adapts(run.problem) else self._eta(run, epoch.balance),
             last=None,
             before=None,
@@ -339,11 +331,11 @@ class DualExtragradient(BregmanSolver):
             found = [state.average.proposal(), state.last.proposal]
         return [state.vectors.explicit(proposal) for proposal in found]
 
-    def _adapts(self, problem: Problem) -> bool:
+    def _adapts(self, problem: BaseProblem) -> bool:
         """Whether the step follows the proof's condition."""
         return self.adaptive and not self.players(problem)[1].euclidean
 
-    def _averages(self, problem: Problem) -> bool:
+    def _averages(self, problem: BaseProblem) -> bool:
         """Whether averages are points of both players, from which a run can continue."""
         return all(player.euclidean for player in self.players(problem))
 
@@ -356,21 +348,20 @@ class DualExtragradient(BregmanSolver):
         if state.last is None:
             return replace(state, epoch=replace(epoch, gap=certificate.gap))
         stuck = not self.adaptive and not self._averages(run.problem)  # the last u was not certified
-        if not self.restart or stuck or epoch.structures is None or certificate.gap > 0.5 * epoch.gap:
+        if not self.restart or stuck or not self.store_duals or certificate.gap > 0.5 * epoch.gap:
             return state
         weights, structures = state.vectors.player, self.players(run.problem)[1]
-        if self._averages(run.problem):
-            assert state.average.z is not None
+        averages = self._averages(run.problem)
+        if averages:
             w, proposal = weights.at(state.average.weights), state.average.proposal()
-            z: StructuresPoint | None = StructuresPoint(state.average.z, state.average.z)
         else:
-            w, z, proposal = state.last.weights, state.last.structures, state.last.proposal
-        assert z is not None
+            w, proposal = state.last.weights, state.last.proposal
+            run.counters.projections += run.problem.n_examples
+        (far_z,) = run.sums(_restart, structures, state.now, averages)
         balance = epoch.balance
         if self.balance == "auto":
-            far_z = structures.divergence(epoch.structures, z)
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
-        return self._restarted(run, state, Epoch(w, structures.inward(run, z), proposal, balance, certificate.gap))
+        return self._restarted(run, state, Epoch(w, proposal, balance, certificate.gap))
 
     @property
     def checkpoint_unsupported(self) -> str:
@@ -394,13 +385,155 @@ class DualExtragradient(BregmanSolver):
         require(whole, "its last step lacks the turn that adaptive steps need")
         return state
 
-    def duals(self, state: DualExtragradientState) -> FloatArray | None:
+    def duals(self, run: Run, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""
-        if state.epoch.structures is None:
-            return None
-        return state.epoch.structures.z if state.average.total == 0.0 else state.average.z
+        return run.gather(_z, state.now) if self.store_duals else None
 
-    def potentials(self, state: DualExtragradientState) -> FloatArray | None:
+    def potentials(self, run: Run, state: DualExtragradientState) -> FloatArray | None:
         """Those of the last point, in entropic geometry."""
-        point = state.epoch.structures if state.last is None else state.last.structures
-        return None if point is None else point.potentials
+        return run.gather(_potentials, state.now) if self.store_duals else None
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What both steps of one iteration need at every piece.
+
+    Attributes:
+        structures: the structures player; ``form``: that of the weight vectors.
+        weights: ``v_w``; ``average``: the average of ``u_w``, and ``total`` the sum of its steps over the balance.
+        step: the structures player's step size.
+        tol: the accuracy of projections.
+        warm_starts: whether the next pass starts from this one's projections.
+        measures: whether the divergence of ``u_z`` from the center is asked for.
+    """
+
+    structures: StructuresPlayer
+    form: WeightForm
+    weights: FloatArray
+    average: FloatArray
+    total: float
+    step: float
+    tol: float
+    warm_starts: bool | Literal["auto"]
+    measures: bool
+
+    def taken(
+        self, problem: Problem, target: FloatArray, gradient: FloatArray, warm: tuple[Any, Any]
+    ) -> tuple[StructuresPoint, list[Any], tuple[Any, Any]]:
+        """``u_z``, the sums of a pass but the last, and where the next projections start from; overwrites gradient."""
+        structures = self.structures
+        v_z = structures.at(problem, target, tol=self.tol, warm=warm[0])
+        gradient *= self.step
+        gradient += v_z.coordinates
+        u_z = structures.at(problem, gradient, tol=self.tol, warm=warm[1])
+        sums = [*self.form.features(problem, v_z.z, u_z.z), problem.loss(u_z.z), v_z.log_partition, u_z.log_partition]
+        warm_v, warm_u = kept(self.warm_starts, problem, v_z.warm, u_z.warm)
+        return u_z, sums, (warm_v, warm_u)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a pass over stored vectors needs besides.
+
+    Attributes:
+        now: the number of the vectors to start from; ``kept``: those that stay; ``new``: that of the new ones.
+        last: ``u_w`` of the step that made them, and its step size.
+        balance: ratio of the players' steps.
+        share: the share of ``u_z`` in the average.
+        averages: whether a restart is from the average, not from ``u_z``, which is then not kept.
+    """
+
+    now: int
+    kept: tuple[int, ...]
+    new: int
+    last: tuple[FloatArray, float] | None
+    balance: float
+    share: float
+    averages: bool
+
+
+class Vectors(NamedTuple):
+    """The stored vectors of one step.
+
+    Attributes:
+        center: where the epoch began.
+        total: ``s_z``, without the last step's until the next pass, which is made at its weights; None for zero.
+        whole: whether ``total`` has the last step's.
+        average: the average of ``u_z``; None before the first.
+        point: the last ``u_z``; None before the first, or where it is not needed.
+    """
+
+    center: StructuresPoint
+    total: FloatArray | None = None
+    whole: bool = True
+    average: FloatArray | None = None
+    point: StructuresPoint | None = None
+
+
+_COLD = (None, None)
+
+
+def _first(piece: Piece, memory: Any) -> tuple[tuple[()], Any]:
+    return (), {"steps": {0: Vectors(memory["now"])}, "warm": _COLD}
+
+
+def _features(piece: Piece, memory: Any, form: WeightForm) -> tuple[tuple[FloatArray, ...], Any]:
+    center = memory["now"]
+    return form.features(piece.problem, center.z), memory
+
+
+def _pass(piece: Piece, memory: Any, steps: Steps) -> tuple[tuple[Any, ...], Any]:
+    """The memory-efficient form: nothing is kept but warm starts."""
+    problem, structures = piece.problem, steps.structures
+    # s_z = (sum of steps) (F' wbar + c); before the first step it is zero whatever wbar is.
+    gradient, total = steps.form.augmented(problem, steps.weights, steps.average)
+    total *= steps.total
+    u_z, sums, warm = steps.taken(problem, structures.from_center(problem, total), gradient, memory or _COLD)
+    traveled = 0.0
+    if steps.measures:
+        begin = structures.at(problem, structures.center(problem), tol=steps.tol, warm=None)
+        traveled = structures.divergence(begin, u_z)
+    return (*sums, traveled), None if warm[0] is None and warm[1] is None else warm
+
+
+def _stored_pass(piece: Piece, memory: Any, steps: Steps, stored: Stored) -> tuple[tuple[Any, ...], Any]:
+    """The stored form: ``s_z`` first takes in the last step, at weights that were not known in its pass."""
+    problem, vectors = piece.problem, memory["steps"][stored.now]
+    if vectors.whole or stored.last is None:
+        (gradient,) = steps.form.augmented(problem, steps.weights)
+    else:
+        weights, eta = stored.last
+        gradient, total = steps.form.augmented(problem, steps.weights, weights)
+        total *= eta
+        if vectors.total is not None:
+            total += vectors.total
+        vectors = vectors._replace(total=total, whole=True)
+    target = vectors.center.coordinates
+    if vectors.total is not None:
+        target = target + vectors.total / stored.balance
+    u_z, sums, warm = steps.taken(problem, target, gradient, memory["warm"])
+    average = mixed(vectors.average, u_z.z, stored.share)
+    new = vectors._replace(whole=False, average=average, point=None if stored.averages else u_z)
+    left = {number: one for number, one in {**memory["steps"], stored.now: vectors}.items() if number in stored.kept}
+    return (*sums, 0.0), {"steps": {**left, stored.new: new}, "warm": warm}
+
+
+def _restart(
+    piece: Piece, memory: Any, structures: StructuresPlayer, now: int, averages: bool
+) -> tuple[tuple[float], Any]:
+    """A new center: the average, or a point near the last one; returns how far it is from the old one."""
+    vectors = memory["steps"][now]
+    z = StructuresPoint(vectors.average, vectors.average) if averages else vectors.point
+    center = structures.inward(piece.problem, z)
+    far = structures.divergence(vectors.center, z)
+    return (far,), {"steps": {now: Vectors(center)}, "warm": memory["warm"]}
+
+
+def _z(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
+    vectors = at(memory["steps"], now)
+    return vectors.center.z if vectors.average is None else vectors.average, memory
+
+
+def _potentials(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
+    vectors = at(memory["steps"], now)
+    return (vectors.center if vectors.point is None else vectors.point).potentials, memory

@@ -6,7 +6,6 @@ Weights and vectors of their space are in the form of the run's :class:`WeightVe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from maxmargin.optimization.base import Run, StateDict
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.optimization.saved import array, count, number, require
 from maxmargin.optimization.saved import vector as saved_vector
-from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
+from maxmargin.solvers.first_order.players import WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average
 from maxmargin.solvers.first_order.weight_vectors import WeightVectors
 from maxmargin.structures.base import FloatArray
@@ -29,14 +28,12 @@ class Epoch:
 
     Attributes:
         weights: where the weights player began.
-        structures: where the structures player began; None for the center of every shard (memory-efficient form).
         proposal: that beginning as a candidate for certification.
         balance: ratio of the players' steps.
         gap: the certified gap of the beginning.
     """
 
     weights: WeightsPoint
-    structures: StructuresPoint | None
     proposal: Proposal
     balance: float
     gap: float = np.inf
@@ -48,7 +45,6 @@ class Last:
 
     Attributes:
         weights: ``u_w``.
-        structures: ``u_z``; None in the memory-efficient form.
         proposal: ``u`` as a candidate for certification.
         eta: its step.
         turn: ``G_w(u) - G_w(v)`` and ``u_w - v_w``; None unless steps are adaptive.
@@ -57,7 +53,6 @@ class Last:
     """
 
     weights: WeightsPoint
-    structures: StructuresPoint | None
     proposal: Proposal
     eta: float
     turn: tuple[FloatArray, FloatArray] | None
@@ -69,21 +64,20 @@ class Last:
 class DualExtragradientState:
     """The accumulated gradients ``s = sum eta G(u)``, the average of ``u``, the last ``u`` and the step size.
 
-    ``sum_z`` is None in the memory-efficient form; ``warm`` holds what the next two projections of every shard start
-    from; ``before`` is the state before the last step, in case that turns out too long, and ``credit`` what adaptive
-    steps have left over of the proof's allowance.
+    ``before`` is the state before the last step, in case that turns out too long, and ``credit`` what adaptive steps
+    have left over of the proof's allowance. Where duals are stored, the structures player's vectors are with the data,
+    by the number of the step that made them: ``now`` is that of this state's.
     """
 
     vectors: WeightVectors
     epoch: Epoch
     average: Average
     sum_w: FloatArray
-    sum_z: FloatArray | None
     eta: float
-    warm: tuple[tuple[Any, Any], ...]
     last: Last | None = None
     before: DualExtragradientState | None = None
     credit: float = 0.0
+    now: int = 0
     iteration: int = 0
 
 
@@ -125,7 +119,7 @@ def load_state_dict(run: Run, vectors: WeightVectors, saved: StateDict) -> DualE
             number(saved, f"last.{name}") for name in ("eta", "log_partition", "divergence")
         )
         turn = (vector("last.turn"), vector("last.moved")) if "last.turn" in saved else None
-        last = Last(u_w, None, found, eta, turn, log_partition, divergence)
+        last = Last(u_w, found, eta, turn, log_partition, divergence)
     before = {name.removeprefix(_BEFORE): saved[name] for name in saved if name.startswith(_BEFORE)}
     require(not any(name.startswith(_BEFORE) for name in before), "it has more than one state before the last step")
     balance, eta = number(saved, "epoch.balance", least=0), number(saved, "eta", least=0)
@@ -133,18 +127,15 @@ def load_state_dict(run: Run, vectors: WeightVectors, saved: StateDict) -> DualE
     iteration = count(saved, "iteration", most=run.counters.iterations)
     return DualExtragradientState(
         vectors=vectors,
-        epoch=Epoch(w, None, proposal, balance, number(saved, "epoch.gap", infinite=True)),
+        epoch=Epoch(w, proposal, balance, number(saved, "epoch.gap", infinite=True)),
         average=Average(
             number(saved, "average.total", least=0),
             vector("average.weights"),
             vector("average.g"),
             number(saved, "average.loss"),
-            None,
         ),
         sum_w=vector("sum_w"),
-        sum_z=None,
         eta=eta,
-        warm=tuple((None, None) for _ in run.shards),
         last=last,
         before=load_state_dict(run, vectors, before) if before else None,
         credit=number(saved, "credit"),

@@ -39,10 +39,11 @@ from maxmargin._vectors import dot
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
 from maxmargin.optimization.saved import array, number, require, vector
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order import implicit_steps
 from maxmargin.solvers.first_order.implicit_steps import ImplicitState
 from maxmargin.solvers.first_order.players import GibbsStructures
+from maxmargin.solvers.first_order.saddle_point import begin
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -129,21 +130,24 @@ class ExponentiatedGradient(Solver):
         if not _checks.is_one_of(self.implicit, "auto"):
             _checks.flag("implicit", self.implicit)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Needs a sum-product kernel and a smooth dual."""
-        if problem.structure.marginals_unsupported:
-            return f"{problem.structure.called} has no distributions to update; use Extragradient or DualExtragradient"
+        if problem.kind.marginals_unsupported:
+            return f"{problem.kind.called} has no distributions to update; use Extragradient or DualExtragradient"
         reason = super().unsupported(problem)
         return implicit_steps.unsupported(problem) if reason is None and self.implicit is True else reason
 
-    def stalled_remedy(self, problem: Problem) -> str:
+    def stalled_remedy(self, problem: BaseProblem) -> str:
         """Distributions come near to the vertices of a simplex slowly; methods over outputs reach them."""
         return "scale the features, use SimplicialDecomposition, or raise tol"
 
     def init(self, run: Run, start: Start) -> EGState:
         """The uniform distributions, or those of the given potentials, softened unless they are nearly a solution."""
-        problem = run.problem
-        point = GibbsStructures(0.0).start(run, start)
+        problem = run.whole
+        begin(run, GibbsStructures(0.0), start)
+        (memory,) = run.memories()
+        run.remember([None])
+        point = memory["now"]
         if self.implicit is True:
             return self._implicit(run, point.coordinates)
         blocks, parts = self._blocks(problem)
@@ -169,8 +173,8 @@ class ExponentiatedGradient(Solver):
 
     def _implicit(self, run: Run, potentials: FloatArray) -> ImplicitState:
         """The first implicit step."""
-        zero = np.zeros(run.problem.n_weights)
-        eta = _first_steps((run.problem,), zero)[0] if self.eta == "auto" else float(self.eta)
+        zero = np.zeros(run.whole.n_weights)
+        eta = _first_steps((run.whole,), zero)[0] if self.eta == "auto" else float(self.eta)
         return implicit_steps.start(run, potentials, zero, eta)
 
     def step(self, run: Run, state: EGState) -> EGState:
@@ -203,14 +207,14 @@ class ExponentiatedGradient(Solver):
 
     def observe(self, run: Run, state: EGState, certificates: Sequence[Certificate]) -> EGState:
         """Start over with implicit steps where explicit ones are too short."""
-        if isinstance(state, ImplicitState) or self.implicit != "auto" or implicit_steps.unsupported(run.problem):
+        if isinstance(state, ImplicitState) or self.implicit != "auto" or implicit_steps.unsupported(run.whole):
             return state
         now, best = run.counters.iterations, min(one.gap for one in certificates)
         gaps = (*state.gaps, (now, min([best, *(gap for _, gap in state.gaps[-1:])])))
         before = [gap for iteration, gap in gaps if iteration <= now // 2]
         far = min(one.relative_gap for one in certificates) > FAR
         if now >= PATIENCE and (far or gaps[-1][1] > FALL * before[-1]):
-            return self._implicit(run, np.zeros(run.problem.structure.n_parts))
+            return self._implicit(run, np.zeros(run.whole.structure.n_parts))
         return replace(state, gaps=gaps)
 
     def propose(self, run: Run, state: EGState) -> Sequence[Proposal]:
@@ -221,7 +225,7 @@ class ExponentiatedGradient(Solver):
         if isinstance(state, ImplicitState):
             _, g, loss = state.bound
             return [Proposal(state.trial.weights, g, loss)]
-        g, loss = -run.problem.gold_features, 0.0
+        g, loss = -run.whole.gold_features, 0.0
         for block, z in zip(state.blocks, state.z, strict=True):
             g = g + block.feature_sum(z)
             loss += block.loss(z)
@@ -248,7 +252,7 @@ class ExponentiatedGradient(Solver):
         """The marginals of the saved potentials, once the sums are found to be theirs."""
         if "center" in saved:
             return implicit_steps.load_state_dict(run, saved)
-        problem, uncounted = run.problem, run.uncounted()
+        problem, uncounted = run.whole, run.uncounted()
         blocks, parts = self._blocks(problem)
         packed = vector(saved, "potentials", problem.structure.n_parts)
         potentials = tuple(np.ascontiguousarray(packed[own]) for own in parts)
@@ -275,25 +279,25 @@ class ExponentiatedGradient(Solver):
         require(agrees, "its sums are not those of its potentials")
         return state
 
-    def duals(self, state: EGState) -> FloatArray:
+    def duals(self, run: Run, state: EGState) -> FloatArray:
         """The marginals."""
         return state.trial.z if isinstance(state, ImplicitState) else _join(state, state.z)
 
-    def potentials(self, state: EGState) -> FloatArray:
+    def potentials(self, run: Run, state: EGState) -> FloatArray:
         """The potentials of all examples."""
         return state.trial.potentials if isinstance(state, ImplicitState) else _join(state, state.potentials)
 
 
 def _response(run: Run, g: FloatArray) -> FloatArray:
     """``argmin_{w in W} w'g + penalty(w)``, unique as the penalty is strongly convex."""
-    w = run.problem.region.best_response(g)
+    w = run.whole.region.best_response(g)
     assert w is not None
     return w
 
 
 def _dual(run: Run, w: FloatArray, g: FloatArray, loss: float) -> float:
     """``D`` at the point of ``g`` and ``loss``, ``w`` its response."""
-    return loss + dot(w, g) + run.problem.region.penalty(w)
+    return loss + dot(w, g) + run.whole.region.penalty(w)
 
 
 def _first_steps(blocks: tuple[Problem, ...], weights: FloatArray) -> tuple[float, ...]:

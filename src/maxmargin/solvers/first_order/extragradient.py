@@ -26,12 +26,13 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._vectors import dot, norm, squared
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order.geometry import Euclidean
-from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
-from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance
+from maxmargin.solvers.first_order.players import StructuresPlayer, StructuresPoint, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance, at, begin
 from maxmargin.structures.base import FloatArray
 
 LAST_ADAPTATION = 2048
@@ -40,15 +41,20 @@ LAST_ADAPTATION = 2048
 
 @dataclass(frozen=True, eq=False)
 class ExtragradientState:
-    """Where the players stand, ``g(z)`` there, the average of the predictions, the step size and the balance."""
+    """Where the players stand, ``g(z)`` and the loss there, the average of the predictions, step size and balance.
+
+    The structures player's points are with the data, by the number of the step that found them: ``now`` is that of the
+    current one.
+    """
 
     weights: WeightsPoint
-    structures: StructuresPoint
     g: FloatArray
+    loss: float
     beta: float
     balance: float
     average: Average
-    origin: tuple[WeightsPoint, StructuresPoint]
+    origin: WeightsPoint
+    now: int = 0
     iteration: int = 0
 
 
@@ -87,7 +93,7 @@ class Extragradient(BregmanSolver):
         _checks.number("growth", self.growth, least=1)
         _checks.one_of("distance", self.distance, ("joint", "sum"))
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """The penalty must have a gradient unless it is implicit."""
         return (None if self.implicit_penalty else self.missing(problem, "smooth")) or super().unsupported(problem)
 
@@ -95,90 +101,176 @@ class Extragradient(BregmanSolver):
         """The given start, by default zero weights and the gold outputs or the uniform distribution."""
         problem = run.problem
         weights, structures = self.players(problem)
-        w, z = weights.at(start.weights_for(problem)), structures.start(run, start)
+        w = weights.at(start.weights_for(problem))
+        features, loss = begin(run, structures, start)
+        balance = self.start_balance(run, w)
+        run.sums(_first)
         return ExtragradientState(
             weights=w,
-            structures=z,
-            g=problem.gradient(z.z),
+            g=features - problem.gold_features,
+            loss=loss,
             beta=self.beta,
-            balance=self.start_balance(run, w, z),
-            average=Average.empty(problem, keep_z=False),
-            origin=(w, z),
+            balance=balance,
+            average=Average.empty(np.zeros(problem.n_weights)),
+            origin=w,
         )
 
     def step(self, run: Run, state: ExtragradientState) -> ExtragradientState:
-        """Predict with an accepted step size, then correct."""
+        """Predict with an accepted step size, then correct: a pass over the data for each step size, one to correct.
+
+        Where a distance is not Euclidean the rule looks at the corrected point, which is made in the same pass.
+        """
         problem, b = run.problem, state.balance
         weights, structures = self.players(problem)
         tol = self.projection_tolerance(state.iteration)
         explicit = 0.0 if self.implicit_penalty else problem.region.curvature
-        w, z, beta = state.weights, state.structures, state.beta
+        w, beta, gold = state.weights, state.beta, problem.gold_features
+        euclidean = weights.euclidean and structures.euclidean
+        done, new = state.iteration + 1, state.now + 1
+        adapts = self.balance == "auto" and 4 <= done <= LAST_ADAPTATION and done.bit_count() == 1
 
-        def move_w(gradient: FloatArray) -> WeightsPoint:
+        def move(gradient: FloatArray) -> WeightsPoint:
             return weights.move(w, gradient, beta * b, penalized=self.implicit_penalty)
 
-        def move_z(gradient: FloatArray, warm: Any) -> StructuresPoint:
-            return structures.at(run, problem, z.coordinates + (beta / b) * gradient, tol=tol, warm=warm)
-
-        def apart(w_1: WeightsPoint, z_1: StructuresPoint, w_2: WeightsPoint, z_2: StructuresPoint) -> float:
-            return weights.divergence(w_1, w_2) / b + b * structures.divergence(z_1, z_2)
-
         grad_w = explicit * w.weights + state.g
-        grad_z = problem.augmented(w.weights)
         while True:
-            w_p, z_p = move_w(grad_w), move_z(grad_z, z.warm)
-            g_p = problem.gradient(z_p.z)
+            w_p = move(grad_w)
+            run.counters.projections += problem.n_examples * (1 if euclidean else 2)
+            trial = Trial(structures, state.now, w.weights, w_p.weights, beta / b, tol, new, adapts)
+            features, loss, far_z, turn_z, *more = run.sums(_predict if euclidean else _predict_and_correct, trial)
+            g_p = features - gold
             grad_w_p = explicit * w_p.weights + g_p
-            grad_z_p = problem.augmented(w_p.weights)
-            predicted = apart(w, z, w_p, z_p)
-            average = state.average.add(beta, w_p.weights, g_p, problem.loss(z_p.z), None)
+            predicted = weights.divergence(w, w_p) / b + b * far_z
+            average = state.average.add(beta, w_p.weights, g_p, loss)
             if predicted == 0.0:  # u_p = u: a solution
-                return replace(state, average=average, iteration=state.iteration + 1)
-            corrected: tuple[WeightsPoint, StructuresPoint] | None = None
-            if weights.euclidean and structures.euclidean:
-                turn = b * squared(grad_w - grad_w_p) + squared(grad_z - grad_z_p) / b
+                return replace(state, average=average, iteration=done)
+            if euclidean:
+                turn = b * squared(grad_w - grad_w_p) + turn_z / b
                 if self.distance == "joint":
                     ratio = beta * float(np.sqrt(0.5 * turn / predicted))
                 else:
-                    far_w, far_z = norm(w.weights - w_p.weights), norm(z.z - z_p.z)
-                    ratio = beta * float(np.sqrt(turn) / (far_w / np.sqrt(b) + np.sqrt(b) * far_z))
+                    far_w, far = norm(w.weights - w_p.weights), float(np.sqrt(2.0 * far_z))
+                    ratio = beta * float(np.sqrt(turn) / (far_w / np.sqrt(b) + np.sqrt(b) * far))
             else:
                 # The Bregman form of the rule looks at the corrected point as well.
-                w_c, z_c = corrected = move_w(grad_w_p), move_z(grad_z_p, z_p.warm)
-                turned = dot(grad_w_p - grad_w, w_p.weights - w_c.weights) - dot(grad_z_p - grad_z, z_p.z - z_c.z)
-                room = predicted + apart(w_p, z_p, w_c, z_c) + b * structures.rounding(z_p.log_partition)
+                w_c = move(grad_w_p)
+                log_partition, corrected_z = more[:2]
+                turned = dot(grad_w_p - grad_w, w_p.weights - w_c.weights) - turn_z
+                corrected = weights.divergence(w_p, w_c) / b + b * corrected_z
+                room = predicted + corrected + b * structures.rounding(log_partition)
                 ratio = max(0.0, beta * turned / room)
             if not np.isfinite(ratio):
                 raise NonFiniteError("the step ratio is not finite")
             if ratio <= self.nu:
                 break
             beta *= 2.0 / 3.0 * min(1.0, 1.0 / ratio)
-        w_c, z_c = corrected or (move_w(grad_w_p), move_z(grad_z_p, z_p.warm))
-        done = state.iteration + 1
-        if self.balance == "auto" and 4 <= done <= LAST_ADAPTATION and done.bit_count() == 1:
-            far_w = weights.divergence(state.origin[0], w_c)
-            b = adapted_balance(b, far_w, structures.divergence(state.origin[1], z_c))
+        if euclidean:
+            w_c = move(grad_w_p)
+            run.counters.projections += problem.n_examples
+            features, loss, traveled = run.sums(_correct, trial)
+        else:
+            features, loss, traveled = more[2:]
+        if adapts:
+            b = adapted_balance(b, weights.divergence(state.origin, w_c), traveled)
         return replace(
             state,
             weights=w_c,
-            structures=z_c,
-            g=problem.gradient(z_c.z),
+            g=features - gold,
+            loss=loss,
             beta=beta * self.growth if ratio <= 0.5 * self.nu else beta,
             balance=b,
             average=average,
+            now=new,
             iteration=done,
         )
 
     def propose(self, run: Run, state: ExtragradientState) -> Sequence[Proposal]:
         """The last point, and the average of the predictions."""
-        last = Proposal(state.weights.weights, state.g, run.problem.loss(state.structures.z))
+        last = Proposal(state.weights.weights, state.g, state.loss)
         averaged = self.average and state.average.total > 0.0
         return [last, state.average.proposal()] if averaged else [last]
 
-    def duals(self, state: ExtragradientState) -> FloatArray:
+    def duals(self, run: Run, state: ExtragradientState) -> FloatArray | None:
         """The current z."""
-        return state.structures.z
+        return run.gather(_z, state.now)
 
-    def potentials(self, state: ExtragradientState) -> FloatArray | None:
+    def potentials(self, run: Run, state: ExtragradientState) -> FloatArray | None:
         """Those of the current z, in entropic geometry."""
-        return state.structures.potentials
+        return run.gather(_potentials, state.now)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One step size, tried on every piece.
+
+    Attributes:
+        structures: the structures player.
+        now: the number of the point where the step begins.
+        weights: those of the weights player there, and ``predicted``: after its prediction.
+        step: the structures player's step size.
+        tol: the accuracy of projections.
+        new: the number of the corrected point.
+        measures: whether the divergence of the corrected point from the first one is asked for.
+    """
+
+    structures: StructuresPlayer
+    now: int
+    weights: FloatArray
+    predicted: FloatArray
+    step: float
+    tol: float
+    new: int
+    measures: bool
+
+    def move(self, problem: Problem, origin: StructuresPoint, gradient: FloatArray, warm: Any) -> StructuresPoint:
+        """A step from a point."""
+        return self.structures.at(problem, origin.coordinates + self.step * gradient, tol=self.tol, warm=warm)
+
+    def corrected(self, problem: Problem, memory: Any, z: StructuresPoint) -> tuple[FloatArray, float, float]:
+        """The features and the loss of a corrected point, and how far it is from the first one."""
+        far = self.structures.divergence(memory["origin"], z) if self.measures else 0.0
+        return problem.feature_sum(z.z), problem.loss(z.z), far
+
+
+def _first(piece: Piece, memory: Any) -> tuple[tuple[()], Any]:
+    return (), {"points": {0: memory["now"]}, "origin": memory["now"]}
+
+
+def _predict(piece: Piece, memory: Any, trial: Trial) -> tuple[tuple[Any, ...], Any]:
+    """The prediction: its features and loss, how far it is, and by how much the gradient turned."""
+    problem, z = piece.problem, memory["points"][trial.now]
+    gradient, turned = problem.augmented_pair(trial.weights, trial.predicted)
+    z_p = trial.move(problem, z, gradient, z.warm)
+    far = trial.structures.divergence(z, z_p)
+    gradient -= turned
+    result = problem.feature_sum(z_p.z), problem.loss(z_p.z), far, squared(gradient)
+    return result, {**memory, "predicted": (turned, z_p.warm)}
+
+
+def _correct(piece: Piece, memory: Any, trial: Trial) -> tuple[tuple[FloatArray, float, float], Any]:
+    """The correction after an accepted prediction."""
+    problem, z = piece.problem, memory["points"][trial.now]
+    turned, warm = memory["predicted"]
+    z_c = trial.move(problem, z, turned, warm)
+    fresh = {"points": {trial.new: z_c}, "origin": memory["origin"]}
+    return trial.corrected(problem, memory, z_c), fresh
+
+
+def _predict_and_correct(piece: Piece, memory: Any, trial: Trial) -> tuple[tuple[Any, ...], Any]:
+    """Both, whether or not the prediction will be accepted."""
+    problem, z, structures = piece.problem, memory["points"][trial.now], trial.structures
+    gradient, turned = problem.augmented_pair(trial.weights, trial.predicted)
+    z_p = trial.move(problem, z, gradient, z.warm)
+    z_c = trial.move(problem, z, turned, z_p.warm)
+    turn = dot(turned - gradient, z_p.z - z_c.z)
+    found = problem.feature_sum(z_p.z), problem.loss(z_p.z), structures.divergence(z, z_p), turn, z_p.log_partition
+    fresh = {"points": {trial.now: z, trial.new: z_c}, "origin": memory["origin"]}
+    return (*found, structures.divergence(z_p, z_c), *trial.corrected(problem, memory, z_c)), fresh
+
+
+def _z(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
+    return at(memory["points"], now).z, memory
+
+
+def _potentials(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
+    return at(memory["points"], now).potentials, memory

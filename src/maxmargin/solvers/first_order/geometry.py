@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from maxmargin import _checks
 from maxmargin._vectors import squared
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import Run
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 from maxmargin.solvers.first_order.players import (
     EuclideanStructures,
     EuclideanWeights,
@@ -19,17 +21,18 @@ from maxmargin.solvers.first_order.players import (
     StructuresPlayer,
     WeightsPlayer,
 )
+from maxmargin.structures.base import FloatArray
 
 
 class Geometry(ABC):
     """A setting of the extragradient methods: the geometry of each player."""
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """The reason why this geometry does not fit the problem, or None."""
         return None
 
     @abstractmethod
-    def players(self, problem: Problem) -> tuple[WeightsPlayer, StructuresPlayer]:
+    def players(self, problem: BaseProblem) -> tuple[WeightsPlayer, StructuresPlayer]:
         """The weights player and the structures player."""
 
     def lipschitz(self, run: Run) -> float:
@@ -49,18 +52,29 @@ class Geometry(ABC):
             return problem.norm
         radius = 1.0 if weights.euclidean else problem.region.l1_ball or 1.0
         if structures.euclidean:
-            squares = sum(np.square(shard.weight_norms()) for shard in run.shards)
+            (squares,) = run.sums(_weight_squares)
             return radius * float(np.sqrt(np.max(squares, initial=0.0)))
         order = 2 if weights.euclidean else np.inf
         run.counters.argmax += 1
-        return radius * float(np.sqrt(sum(squared(s.structure.argmax(s.part_norms(order)).value) for s in run.shards)))
+        return radius * float(np.sqrt(run.sums(_output_squares, order)[0]))
+
+
+def _weight_squares(piece: Piece, memory: Any) -> tuple[tuple[FloatArray], Any]:
+    """``||F'e_k||^2`` of every weight."""
+    return (np.square(piece.problem.weight_norms()),), memory
+
+
+def _output_squares(piece: Piece, memory: Any, order: float) -> tuple[tuple[float], Any]:
+    """``sum_i M_i^2``."""
+    problem = piece.problem
+    return (squared(problem.structure.argmax(problem.part_norms(order)).value),), memory
 
 
 @dataclass(frozen=True, kw_only=True)
 class Euclidean(Geometry):
     """Euclidean distances for both players: works with every structure and region."""
 
-    def players(self, problem: Problem) -> tuple[WeightsPlayer, StructuresPlayer]:
+    def players(self, problem: BaseProblem) -> tuple[WeightsPlayer, StructuresPlayer]:
         """Projected steps."""
         return EuclideanWeights(problem.region), EuclideanStructures()
 
@@ -82,17 +96,17 @@ class Entropic(Geometry):
         _checks.flag("structures", self.structures)
         _checks.number("gold_potential", self.gold_potential, least=0)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Needs a sum-product kernel, or an L1 ball."""
-        if self.structures and problem.structure.marginals_unsupported:
+        if self.structures and problem.kind.marginals_unsupported:
             remedy = ", or Entropic(structures=False)" if problem.region.l1_ball is not None else ""
-            reason = problem.structure.marginals_unsupported
-            return f"{problem.structure.called} has no entropic geometry: {reason}{remedy}"
+            reason = problem.kind.marginals_unsupported
+            return f"{problem.kind.called} has no entropic geometry: {reason}{remedy}"
         if not self.structures and problem.region.l1_ball is None:
             return "with structures=False only the weights in an L1 ball are entropic; use geometry=Euclidean()"
         return None
 
-    def players(self, problem: Problem) -> tuple[WeightsPlayer, StructuresPlayer]:
+    def players(self, problem: BaseProblem) -> tuple[WeightsPlayer, StructuresPlayer]:
         """Multiplicative steps in an L1 ball, projected ones elsewhere; and sum-product."""
         region = problem.region
         return (

@@ -26,7 +26,7 @@ import numpy as np
 from maxmargin._vectors import dot, squared
 from maxmargin.optimization.base import NonFiniteError, Run, StateDict
 from maxmargin.optimization.saved import array, number, require, vector
-from maxmargin.problem import ROUNDING, Problem
+from maxmargin.problem import ROUNDING, BaseProblem
 from maxmargin.structures.base import FloatArray
 
 PAIRS = 8
@@ -92,7 +92,7 @@ class ImplicitState:
     sizes: FloatArray
 
 
-def unsupported(problem: Problem) -> str | None:
+def unsupported(problem: BaseProblem) -> str | None:
     """The reason why steps cannot be implicit, or None."""
     ridge = problem.region.ridge
     if ridge is None or np.isfinite(ridge.radius):
@@ -102,9 +102,9 @@ def unsupported(problem: Problem) -> str | None:
 
 def start(run: Run, potentials: FloatArray, weights: FloatArray, eta: float) -> ImplicitState:
     """The beginning of the first step."""
-    log_partition = float(run.marginals(run.problem, potentials).value.sum())
+    log_partition = float(run.marginals(run.whole, potentials).value.sum())
     trial = _trial(run, potentials, log_partition, eta, weights)
-    sizes = run.problem.weight_norms() ** 2
+    sizes = run.whole.weight_norms() ** 2
     state = ImplicitState(potentials, log_partition, eta, trial, (), (-np.inf, trial.g, trial.loss), sizes)
     return _bounded(run, state)
 
@@ -123,7 +123,7 @@ def state_dict(state: ImplicitState) -> StateDict:
 
 def load_state_dict(run: Run, saved: StateDict) -> ImplicitState:
     """The trial again, at the same weights."""
-    problem, uncounted = run.problem, run.uncounted()
+    problem, uncounted = run.whole, run.uncounted()
     n = problem.n_weights
     center, eta = vector(saved, "center", problem.structure.n_parts), number(saved, "eta", least=0.0)
     require(eta > 0.0, "its step is not positive")
@@ -145,7 +145,7 @@ def step(run: Run, state: ImplicitState) -> ImplicitState:
     trial, best, gradient = state.trial, None, _gradient(run, state.trial)
     share = 1.0
     for attempt in range(TRIALS):
-        weights = run.problem.region.project(trial.weights - share * direction)
+        weights = run.whole.region.project(trial.weights - share * direction)
         moved = weights - trial.weights
         found = _trial(run, state.center, state.center_log_partition, state.eta, weights)
         if found.value <= trial.value + 1e-4 * dot(moved, gradient) + trial.rounding:
@@ -165,7 +165,7 @@ def _next(run: Run, state: ImplicitState) -> ImplicitState:
     """The beginning of the next implicit step: the last one ends at the trial point."""
     trial = state.trial
     eta = GROWTH * state.eta
-    largest = float(np.abs(run.problem.augmented(trial.weights)).max(initial=0.0))
+    largest = float(np.abs(run.whole.augmented(trial.weights)).max(initial=0.0))
     if eta * largest > LONGEST:
         eta = state.eta
     begun = _trial(run, trial.potentials, trial.log_partition, eta, trial.weights)
@@ -175,7 +175,7 @@ def _next(run: Run, state: ImplicitState) -> ImplicitState:
 
 
 def _trial(run: Run, center: FloatArray, center_log_partition: float, eta: float, weights: FloatArray) -> Trial:
-    problem, region = run.problem, run.problem.region
+    problem, region = run.whole, run.whole.region
     ascent = problem.augmented(weights)
     potentials = center + eta * ascent
     points = run.marginals(problem, potentials)
@@ -204,12 +204,12 @@ def _trial(run: Run, center: FloatArray, center_log_partition: float, eta: float
 
 
 def _gradient(run: Run, trial: Trial) -> FloatArray:
-    return trial.g + run.problem.region.curvature * trial.weights
+    return trial.g + run.whole.region.curvature * trial.weights
 
 
 def _direction(run: Run, state: ImplicitState) -> FloatArray:
     """The inner step, downhill, from the model of the curvature; 0 where a sign constraint holds a weight."""
-    region, gradient = run.problem.region, _gradient(run, state.trial)
+    region, gradient = run.whole.region, _gradient(run, state.trial)
     scale = 1.0 / (region.curvature + 0.25 * state.eta * state.sizes)  # a probability's variance is at most 1/4
     free = np.ones(len(gradient))
     if region.nonnegative is not None:
@@ -236,5 +236,5 @@ def _direction(run: Run, state: ImplicitState) -> FloatArray:
 def _bounded(run: Run, state: ImplicitState) -> ImplicitState:
     """With the trial point's lower bound if it is the best."""
     trial = state.trial
-    dual = run.problem.region.dual(trial.g, trial.loss)
+    dual = run.whole.region.dual(trial.g, trial.loss)
     return replace(state, bound=(dual, trial.g, trial.loss)) if dual > state.bound[0] else state

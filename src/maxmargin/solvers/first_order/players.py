@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin._vectors import dot, norm, squared
-from maxmargin.optimization.base import Run, Start
-from maxmargin.optimization.certificate import Proposal, certify
+from maxmargin.optimization.base import marginals, projected
 from maxmargin.problem import Problem
 from maxmargin.regions import Region
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, PointStatus
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,21 +184,21 @@ class StructuresPlayer(ABC):
         return step
 
     @abstractmethod
-    def start(self, run: Run, start: Start) -> StructuresPoint:
-        """The given start, or a point near it, or the center."""
+    def start(self, problem: Problem, given: FloatArray | None = None) -> StructuresPoint:
+        """The point of given coordinates, or one near it; the center without any, or where they do not fit."""
 
     @abstractmethod
-    def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
+    def at(self, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
         """The point where a step ends: ``coordinates`` are those of its origin plus the step.
 
-        ``problem`` is the run's or a shard of it; ``tol`` is the accuracy of a Euclidean projection.
+        ``problem`` is a piece of the run's; ``tol`` is the accuracy of a Euclidean projection.
         """
 
     @abstractmethod
     def divergence(self, origin: StructuresPoint, point: StructuresPoint) -> float:
         """``d(origin, point)``."""
 
-    def inward(self, run: Run, point: StructuresPoint) -> StructuresPoint:
+    def inward(self, problem: Problem, point: StructuresPoint) -> StructuresPoint:
         """The point to restart from: the same one, unless it is so near a vertex that steps would be short."""
         return point
 
@@ -208,8 +207,8 @@ class StructuresPlayer(ABC):
         return 0.0
 
     @abstractmethod
-    def divergence_to(self, run: Run, shard: Problem, origin: StructuresPoint | None, outputs: FloatArray) -> float:
-        """``d`` from ``origin`` (None: the shard's center) to packed vertices."""
+    def divergence_to(self, problem: Problem, origin: StructuresPoint | None, outputs: FloatArray) -> float:
+        """``d`` from ``origin`` (None: the problem's center) to packed vertices."""
 
 
 class EuclideanStructures(StructuresPlayer):
@@ -219,23 +218,24 @@ class EuclideanStructures(StructuresPlayer):
         """The gold outputs."""
         return problem.gold
 
-    def start(self, run: Run, start: Start) -> StructuresPoint:
-        """The given z if it fits, else the gold outputs."""
-        z = start.z_for(run)
+    def start(self, problem: Problem, given: FloatArray | None = None) -> StructuresPoint:
+        """The projection of the given z, which may come from other data, or the gold outputs."""
+        points = None if given is None else problem.structure.project(given)
+        z = points.z if points is not None and (points.status == PointStatus.OK).all() else problem.gold
         return StructuresPoint(z, z)
 
-    def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
+    def at(self, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
         """The projection."""
-        points = run.project(problem, coordinates, tol=tol, warm=warm)
+        points = projected(problem, coordinates, tol=tol, warm=warm)
         return StructuresPoint(points.z, points.z, warm=points.warm)
 
     def divergence(self, origin: StructuresPoint, point: StructuresPoint) -> float:
         """``1/2 ||z - origin||^2``."""
         return 0.5 * squared(point.z - origin.z)
 
-    def divergence_to(self, run: Run, shard: Problem, origin: StructuresPoint | None, outputs: FloatArray) -> float:
+    def divergence_to(self, problem: Problem, origin: StructuresPoint | None, outputs: FloatArray) -> float:
         """``1/2 ||outputs - origin||^2``."""
-        return 0.5 * squared(outputs - (shard.gold if origin is None else origin.z))
+        return 0.5 * squared(outputs - (problem.gold if origin is None else origin.z))
 
 
 class GibbsStructures(StructuresPlayer):
@@ -267,22 +267,14 @@ class GibbsStructures(StructuresPlayer):
         """The potentials of the uniform distribution are zero."""
         return step if self.gold_potential == 0.0 else super().from_center(problem, step)
 
-    def start(self, run: Run, start: Start) -> StructuresPoint:
-        """The given potentials, softened unless they are as good as a solution; the center where they do not fit."""
-        problem = run.problem
-        coordinates, given = self.center(problem), start.potentials
-        if given is not None and given.shape == coordinates.shape and np.isfinite(given).all():
-            point = self.at(run, problem, given, tol=0.0, warm=None)
-            weights = start.weights_for(problem)
-            proposal = Proposal(weights, problem.gradient(point.z), problem.loss(point.z))
-            if certify(problem, proposal, run.hinge(weights)).relative_gap <= self.SOLVED * run.tol:
-                return point
-            return self._softened(run, given, self.START)
-        return self.at(run, problem, coordinates, tol=0.0, warm=None)
+    def start(self, problem: Problem, given: FloatArray | None = None) -> StructuresPoint:
+        """The distributions of the given potentials, or of the center."""
+        fits = given is not None and np.isfinite(given).all()
+        return self.at(problem, given if fits and given is not None else self.center(problem), tol=0.0, warm=None)
 
-    def at(self, run: Run, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
+    def at(self, problem: Problem, coordinates: FloatArray, *, tol: float, warm: Any) -> StructuresPoint:
         """One sum-product pass."""
-        points = run.marginals(problem, coordinates)
+        points = marginals(problem, coordinates)
         return StructuresPoint(points.z, coordinates, float(points.value.sum()))
 
     def divergence(self, origin: StructuresPoint, point: StructuresPoint) -> float:
@@ -290,20 +282,20 @@ class GibbsStructures(StructuresPlayer):
         linear = dot(point.coordinates - origin.coordinates, point.z)
         return max(0.0, linear - point.log_partition + origin.log_partition)
 
-    def inward(self, run: Run, point: StructuresPoint) -> StructuresPoint:
+    def inward(self, problem: Problem, point: StructuresPoint) -> StructuresPoint:
         """Softened potentials."""
-        return self._softened(run, point.coordinates, self.RESTART)
+        return self.softened(problem, point.coordinates, self.RESTART)
 
-    def _softened(self, run: Run, potentials: FloatArray, share: float) -> StructuresPoint:
+    def softened(self, problem: Problem, potentials: FloatArray, share: float) -> StructuresPoint:
         """The distributions of a share of the potentials, between the center and theirs."""
-        center = self.center(run.problem)
-        return self.at(run, run.problem, center + share * (potentials - center), tol=0.0, warm=None)
+        center = self.center(problem)
+        return self.at(problem, center + share * (potentials - center), tol=0.0, warm=None)
 
     def rounding(self, log_partition: float) -> float:
         """Divergences are differences of numbers as large as the log-partition."""
         return 1e-14 * (1.0 + abs(log_partition))
 
-    def divergence_to(self, run: Run, shard: Problem, origin: StructuresPoint | None, outputs: FloatArray) -> float:
+    def divergence_to(self, problem: Problem, origin: StructuresPoint | None, outputs: FloatArray) -> float:
         """``-log p(outputs)``: from the uniform distribution, ``sum_i log(number of outputs)`` whatever they are."""
-        start = origin or self.at(run, shard, self.center(shard), tol=0.0, warm=None)
+        start = origin or self.at(problem, self.center(problem), tol=0.0, warm=None)
         return max(0.0, start.log_partition - dot(start.coordinates, outputs))

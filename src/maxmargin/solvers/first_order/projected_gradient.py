@@ -34,22 +34,28 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._vectors import norm, squared
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.solvers.first_order.players import StructuresPoint, WeightsPoint
-from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, ratio_of
+from maxmargin.solvers.first_order.players import StructuresPlayer, WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, begin, mixed, ratio_of
 from maxmargin.structures.base import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectedGradientState:
-    """Where the players stand, ``g(z)`` there, the averages of all points, and the sums that set the step size."""
+    """Where the players stand, ``g(z)`` and the loss there, the averages of all points, and what sets the step size.
+
+    With the data are the structures player's point, its average and its next gradient.
+    """
 
     weights: WeightsPoint
-    structures: StructuresPoint
     g: FloatArray
+    loss: float
     average: Average
     balance: float
+    gradient: float
+    """The squared length of the structures player's gradient."""
     first: FloatArray
     """The first weights."""
     reach: tuple[float, float]
@@ -86,16 +92,19 @@ class ProjectedGradient(SaddlePointSolver):
         """The given start, by default zero weights and the gold outputs."""
         problem = run.problem
         weights, structures = self.players(problem)
-        w, z = weights.at(start.weights_for(problem)), structures.start(run, start)
+        w = weights.at(start.weights_for(problem))
+        features, loss = begin(run, structures, start)
         known = self.step_size != "auto" and self.balance != "auto"
-        reach = (np.inf, np.inf) if known else self.reaches(run, z)
-        g = problem.gradient(z.z)
+        reach = (np.inf, np.inf) if known else self.reaches(run)
+        g = features - problem.gold_features
+        (gradient,) = run.sums(_first, w.weights)
         return ProjectedGradientState(
             weights=w,
-            structures=z,
             g=g,
-            average=Average.empty(problem, keep_z=True).add(1.0, w.weights, g, problem.loss(z.z), z.z),
+            loss=loss,
+            average=Average.empty(np.zeros(problem.n_weights)).add(1.0, w.weights, g, loss),
             balance=ratio_of(*reach) if self.balance == "auto" else float(self.balance),
+            gradient=gradient,
             first=w.weights,
             reach=reach,
         )
@@ -104,22 +113,22 @@ class ProjectedGradient(SaddlePointSolver):
         """One projected gradient step of both players at once; the averages take in where it ends."""
         problem, b = run.problem, state.balance
         weights, structures = self.players(problem)
-        gradient = problem.augmented(state.weights.weights)
-        squares = state.squares + b * squared(state.g) + squared(gradient) / b
+        squares = state.squares + b * squared(state.g) + state.gradient / b
         if not np.isfinite(squares):
             raise NonFiniteError("a gradient is not finite")
         eta = self._step_size(run, state, squares)
         w = weights.move(state.weights, state.g, eta * b, penalized=True)
-        coordinates = state.structures.coordinates + (eta / b) * gradient
-        tol = self.projection_tolerance(state.iteration)
-        z = structures.at(run, problem, coordinates, tol=tol, warm=state.structures.warm)
-        g = problem.gradient(z.z)
+        tol, share = self.projection_tolerance(state.iteration), state.average.share(1.0)
+        run.counters.projections += problem.n_examples
+        features, loss, gradient = run.sums(_step, structures, eta / b, tol, w.weights, share)
+        g = features - problem.gold_features
         return replace(
             state,
             weights=w,
-            structures=z,
             g=g,
-            average=state.average.add(1.0, w.weights, g, problem.loss(z.z), z.z),
+            loss=loss,
+            gradient=gradient,
+            average=state.average.add(1.0, w.weights, g, loss),
             distance=max(state.distance, norm(w.weights - state.first)),
             squares=squares,
             iteration=state.iteration + 1,
@@ -140,8 +149,29 @@ class ProjectedGradient(SaddlePointSolver):
         average = state.average.proposal()
         if not self.last or state.iteration == 0:
             return [average]
-        return [average, Proposal(state.weights.weights, state.g, run.problem.loss(state.structures.z))]
+        return [average, Proposal(state.weights.weights, state.g, state.loss)]
 
-    def duals(self, state: ProjectedGradientState) -> FloatArray | None:
+    def duals(self, run: Run, state: ProjectedGradientState) -> FloatArray | None:
         """The average z."""
-        return state.average.z
+        return run.gather(_average)
+
+
+def _first(piece: Piece, memory: Any, weights: FloatArray) -> tuple[tuple[float], Any]:
+    """The first gradient and average."""
+    gradient, point = piece.problem.augmented(weights), memory["now"]
+    return (squared(gradient),), {"now": point, "average": point.z, "gradient": gradient}
+
+
+def _step(
+    piece: Piece, memory: Any, structures: StructuresPlayer, step: float, tol: float, weights: FloatArray, share: float
+) -> tuple[tuple[FloatArray, float, float], Any]:
+    """A projected step along the last gradient; ``weights`` are those of the next one."""
+    problem, now = piece.problem, memory["now"]
+    z = structures.at(problem, now.coordinates + step * memory["gradient"], tol=tol, warm=now.warm)
+    gradient = problem.augmented(weights)
+    fresh = {"now": z, "average": mixed(memory["average"], z.z, share), "gradient": gradient}
+    return (problem.feature_sum(z.z), problem.loss(z.z), squared(gradient)), fresh
+
+
+def _average(piece: Piece, memory: Any) -> tuple[FloatArray, Any]:
+    return memory["average"], memory

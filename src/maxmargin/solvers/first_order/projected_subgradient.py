@@ -31,15 +31,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from maxmargin import _checks
 from maxmargin._vectors import norm, squared
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import MostViolated, Problem
+from maxmargin.problem import BaseProblem, MostViolated, Problem
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 
@@ -58,9 +59,9 @@ class Outputs:
     zeta: FloatArray
 
     @classmethod
-    def gold(cls, problem: Problem) -> Outputs:
+    def gold(cls, problem: BaseProblem) -> Outputs:
         """The gold outputs: nothing is wrong."""
-        size = problem.structure.n_examples if problem.slack == "quadratic" else 0
+        size = problem.n_examples if problem.slack == "quadratic" else 0
         return cls(np.zeros(problem.n_weights), 0.0, np.zeros(size))
 
     def mix(self, other: Outputs, share: float) -> Outputs:
@@ -71,7 +72,7 @@ class Outputs:
             self.zeta + share * (other.zeta - self.zeta),
         )
 
-    def proposal(self, problem: Problem, weights: FloatArray) -> Proposal:
+    def proposal(self, problem: BaseProblem, weights: FloatArray) -> Proposal:
         """With these weights, as a candidate for certification."""
         squares = float((problem.scale * self.zeta**2).sum()) if problem.slack == "quadratic" else 0.0
         return Proposal(weights, self.g, self.loss, squares)
@@ -79,23 +80,23 @@ class Outputs:
 
 def most_violated_outputs(run: Run, weights: FloatArray) -> tuple[float, Outputs]:
     """``H(w)`` and the outputs that attain it: one argmax pass; NonFiniteError if something is not finite."""
-    problem = run.problem
-    hinge, loss, zetas = 0.0, 0.0, [np.zeros(0)]
-    g = np.zeros(problem.n_weights)
-    for shard, violated in run.most_violated(weights):
-        zeta = shard.slack_slope(violated.value)
-        hinge += shard.total(violated.value)
-        loss += float((zeta * violated.loss).sum())
-        g += _difference(shard, violated, zeta)
-        if problem.slack == "quadratic":
-            zetas.append(zeta)
+    loss, g, zetas = run.violated_sums(_outputs, weights)
+    hinge = run.found.value
     if not (np.isfinite(hinge) and np.isfinite(g).all()):
         raise NonFiniteError("a subgradient is not finite")
-    return hinge, Outputs(g, loss, np.concatenate(zetas))
+    return hinge, Outputs(g, loss, np.concatenate(zetas) if zetas else np.zeros(0))
+
+
+def _outputs(piece: Piece, memory: Any, violated: MostViolated) -> tuple[float, FloatArray, list[FloatArray]]:
+    """Loss and features of a piece's most violated outputs, and with quadratic slack their slacks."""
+    problem = piece.problem
+    zeta = problem.slack_slope(violated.value)
+    loss = float((zeta * violated.loss).sum())
+    return loss, _difference(problem, violated, zeta), [zeta] if problem.slack == "quadratic" else []
 
 
 def _difference(shard: Problem, violated: MostViolated, zeta: FloatArray) -> FloatArray:
-    """``sum_i zeta_i m_i (F_i z_i - F_i y_i)`` of a shard."""
+    """``sum_i zeta_i m_i (F_i z_i - F_i y_i)`` of a piece."""
     if shard.rescaling == "margin" and shard.slack == "linear":
         return shard.gradient(violated.z)
     delta = violated.z.copy()
@@ -137,6 +138,7 @@ class ProjectedSubgradient(Solver):
     average: bool = True
     max_iter: int = 2000
     shard_size = SHARD_PARTS
+    shards_unsupported = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

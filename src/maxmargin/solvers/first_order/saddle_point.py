@@ -14,11 +14,12 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import Run, Solver, Start
-from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import Problem
+from maxmargin.optimization.certificate import Proposal, certify
+from maxmargin.problem import BaseProblem, MostViolated
 from maxmargin.solvers.first_order.geometry import Entropic, Euclidean, Geometry
-from maxmargin.solvers.first_order.players import StructuresPlayer, StructuresPoint, WeightsPlayer, WeightsPoint
+from maxmargin.solvers.first_order.players import GibbsStructures, StructuresPlayer, WeightsPlayer, WeightsPoint
 from maxmargin.structures.base import FloatArray
 
 
@@ -53,44 +54,51 @@ class SaddlePointSolver(Solver):
         paper: dict[str, Any] = {"balance": 1.0, "inexact": 0.0}
         return cls(**(paper | cls.published | settings))
 
-    def geometry_for(self, problem: Problem) -> Geometry:
+    @property
+    def shards_unsupported(self) -> str:
+        """The structures player is where the data is."""
+        return ""
+
+    def geometry_for(self, problem: BaseProblem) -> Geometry:
         """The geometry of the two players."""
         return Euclidean()
 
-    def players(self, problem: Problem) -> tuple[WeightsPlayer, StructuresPlayer]:
+    def players(self, problem: BaseProblem) -> tuple[WeightsPlayer, StructuresPlayer]:
         """The two players of a problem."""
         return self.geometry_for(problem).players(problem)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """The geometry must fit as well."""
         return super().unsupported(problem) or self.geometry_for(problem).unsupported(problem)
 
-    def start_balance(self, run: Run, w: WeightsPoint, z: StructuresPoint | None = None) -> float:
+    def start_balance(self, run: Run, w: WeightsPoint, *, stored: bool = True) -> float:
         """The first ratio of step sizes: ``sqrt(D_w / D_z)`` from the radii of the two sets; 1 where one is unknown.
 
-        ``w`` and ``z`` (None: the center of every shard) are where the players start. Where both have come far from
-        zero weights and the center already, as in a warm start, the ratio of those distances is the better guess.
+        ``w`` and the points ``now`` of the pieces (if ``stored``, else their centers) are where the players start.
+        Where both have come far from zero weights and the center already, as in a warm start, the ratio of those
+        distances is the better guess.
         """
         if self.balance != "auto":
             return float(self.balance)
         weights, structures = self.players(run.problem)
         zero = np.zeros(run.problem.n_weights)
-        if z is not None and w.weights.any():
-            begin = structures.start(run, Start())
-            far = weights.divergence(weights.at(zero), w), structures.divergence(begin, z)
+        if stored and w.weights.any():
+            if not structures.euclidean:
+                run.counters.projections += run.problem.n_examples
+            far = weights.divergence(weights.at(zero), w), run.sums(_traveled, structures)[0]
             if min(far) > 1e-12:
                 return float(np.sqrt(far[0] / far[1]))
-        return ratio_of(*self.reaches(run, z))
+        return ratio_of(*self.reaches(run))
 
-    def reaches(self, run: Run, z: StructuresPoint | None = None) -> tuple[float, float]:
-        """How far each player may have to go from zero weights and ``z``: one argmax pass; infinity where unknown."""
+    def reaches(self, run: Run) -> tuple[float, float]:
+        """How far each player may have to go from zero weights and the points ``now`` of the pieces, or their centers.
+
+        One argmax pass; infinity where unknown.
+        """
         weights, structures = self.players(run.problem)
-        hinge, g, divergence = 0.0, -run.problem.gold_features, 0.0
-        for shard, violated in run.most_violated(np.zeros(run.problem.n_weights)):
-            hinge += shard.total(violated.value)
-            g += shard.feature_sum(violated.z)
-            divergence += structures.divergence_to(run, shard, z, violated.z)
-        return weights.reach(hinge, g), float(np.sqrt(2.0 * divergence))
+        features, divergence = run.violated_sums(_reach, np.zeros(run.problem.n_weights), structures)
+        reach = weights.reach(run.found.value, features - run.problem.gold_features)
+        return reach, float(np.sqrt(2.0 * divergence))
 
     def projection_tolerance(self, iteration: int) -> float:
         """``inexact / (t + 1)^1.5``, so that the errors have a finite sum; never below 1e-8, the exact setting."""
@@ -114,7 +122,7 @@ class BregmanSolver(SaddlePointSolver):
         if not isinstance(self.geometry, Geometry) and not _checks.is_one_of(self.geometry, "auto"):
             raise ValueError(f'geometry must be "auto", Euclidean() or Entropic(), got {shown(self.geometry)}')
 
-    def geometry_for(self, problem: Problem) -> Geometry:
+    def geometry_for(self, problem: BaseProblem) -> Geometry:
         """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.
 
         Sum-product costs one pass over a chain where a projection costs one for every vertex it needs, and runs need no
@@ -122,14 +130,64 @@ class BregmanSolver(SaddlePointSolver):
         """
         if self.geometry != "auto":
             return self.geometry
-        if not problem.structure.marginals_unsupported:
+        if not problem.kind.marginals_unsupported:
             return Entropic()
         return Euclidean() if problem.region.l1_ball is None else Entropic(structures=False)
 
-    def stalled_remedy(self, problem: Problem) -> str:
+    def stalled_remedy(self, problem: BaseProblem) -> str:
         """Entropic geometry is slow at small gaps."""
         other = "" if isinstance(self.geometry_for(problem), Euclidean) else "geometry=Euclidean(), "
         return f"raise tol, scale the features, or try {other}another solver"
+
+
+def begin(run: Run, structures: StructuresPlayer, start: Start, *, store: bool = True) -> tuple[FloatArray, float]:
+    """Put the structures player at the given start, by default the center.
+
+    If ``store``, its point stays with each piece as ``{"now": point}``. Potentials are softened unless they are as good
+    as a solution. Returns ``sum_i s_i F_i z_i`` and the loss.
+    """
+    problem = run.problem
+    given = start.packed("z" if structures.euclidean else "potentials") if store else None
+    own = None if given is None else run.scatter(given)
+    if own is not None:
+        run.remember(own)
+    if own is not None or not structures.euclidean:
+        run.counters.projections += problem.n_examples
+    features, loss = run.sums(_begin, structures, store)
+    if own is not None and isinstance(structures, GibbsStructures):
+        weights = start.weights_for(problem)
+        proposal = Proposal(weights, features - problem.gold_features, loss)
+        if certify(problem, proposal, run.hinge(weights)).relative_gap > structures.SOLVED * run.tol:
+            run.counters.projections += problem.n_examples
+            features, loss = run.sums(_soften, structures)
+    return features, loss
+
+
+def _begin(
+    piece: Piece, memory: Any, structures: StructuresPlayer, store: bool
+) -> tuple[tuple[FloatArray, float], Any]:
+    """The point of the coordinates that the memory holds, or the center."""
+    problem = piece.problem
+    point = structures.start(problem, memory)
+    return (problem.feature_sum(point.z), problem.loss(point.z)), {"now": point} if store else None
+
+
+def _soften(piece: Piece, memory: Any, structures: GibbsStructures) -> tuple[tuple[FloatArray, float], Any]:
+    """A point between the given one and the center."""
+    problem = piece.problem
+    point = structures.softened(problem, memory["now"].coordinates, structures.START)
+    return (problem.feature_sum(point.z), problem.loss(point.z)), {"now": point}
+
+
+def _traveled(piece: Piece, memory: Any, structures: StructuresPlayer) -> tuple[tuple[float], Any]:
+    """The divergence of the point where a run starts from the center."""
+    return (structures.divergence(structures.start(piece.problem), memory["now"]),), memory
+
+
+def _reach(piece: Piece, memory: Any, violated: MostViolated, structures: StructuresPlayer) -> tuple[FloatArray, float]:
+    """The features of the most violated outputs, and their divergence from where a run starts."""
+    problem, origin = piece.problem, None if memory is None else memory["now"]
+    return problem.feature_sum(violated.z), structures.divergence_to(problem, origin, violated.z)
 
 
 def ratio_of(reach_w: float, reach_z: float) -> float:
@@ -149,35 +207,50 @@ def adapted_balance(balance: float, divergence_w: float, divergence_z: float) ->
     return float(np.sqrt(balance) * (divergence_w / divergence_z) ** 0.25)
 
 
+def at(found: dict[int, Any], number: int) -> Any:
+    """What a step of this number has found; where that was replaced before it could be taken, the last one."""
+    return found[number if number in found else max(found)]
+
+
+def mixed(old: FloatArray | None, new: FloatArray, share: float) -> FloatArray:
+    """``(1 - share) old + share new``; None is zero."""
+    if old is None:
+        return new if share == 1.0 else share * new
+    return old + share * (new - old)
+
+
 @dataclass(frozen=True, eq=False)
 class Average:
-    """Weighted averages since the last restart: ``w``, ``g(z)``, the loss, and maybe z.
+    """Weighted averages since the last restart: ``w``, ``g(z)`` and the loss.
 
-    ``g`` and the loss are affine in z, so their averages are those of the average z, which is feasible.
+    ``g`` and the loss are affine in z, so their averages are those of the average z, which is feasible and, where it
+    is kept, with the data.
     """
 
     total: float
     weights: FloatArray
     g: FloatArray
     loss: float
-    z: FloatArray | None
 
     @classmethod
-    def empty(cls, problem: Problem, *, keep_z: bool, zero: FloatArray | None = None) -> Average:
-        """Before the first point; ``zero``: the zero vector, where weights are kept in another form."""
-        zero = np.zeros(problem.n_weights) if zero is None else zero
-        return cls(0.0, zero, zero, 0.0, np.zeros(problem.structure.n_parts) if keep_z else None)
+    def empty(cls, zero: FloatArray) -> Average:
+        """Before the first point; ``zero``: the zero vector of the weights' space."""
+        return cls(0.0, zero, zero, 0.0)
 
-    def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float, z: FloatArray | None) -> Average:
-        """The average with one more point of weight ``amount``."""
+    def share(self, amount: float) -> float:
+        """The share of one more point of weight ``amount``."""
         total = self.total + amount
-        share = amount / total if total > 0.0 else 0.0  # steps may have become too small for numbers
+        return amount / total if total > 0.0 else 0.0  # steps may have become too small for numbers
 
-        def mix(old: FloatArray, new: FloatArray) -> FloatArray:
-            return old + share * (new - old)
-
-        kept = mix(self.z, z) if self.z is not None and z is not None else None
-        return Average(total, mix(self.weights, weights), mix(self.g, g), self.loss + share * (loss - self.loss), kept)
+    def add(self, amount: float, weights: FloatArray, g: FloatArray, loss: float) -> Average:
+        """The average with one more point of weight ``amount``."""
+        share = self.share(amount)
+        return Average(
+            self.total + amount,
+            mixed(self.weights, weights, share),
+            mixed(self.g, g, share),
+            self.loss + share * (loss - self.loss),
+        )
 
     def proposal(self) -> Proposal:
         """The average as a candidate for certification."""

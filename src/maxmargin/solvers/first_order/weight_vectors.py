@@ -13,14 +13,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from maxmargin._vectors import dot
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order.players import EuclideanWeights, WeightsPlayer, WeightsPoint
 from maxmargin.structures.base import FloatArray
+
+
+class WeightForm(Protocol):
+    """Vectors of the weights' space as the pieces see them."""
+
+    def features(self, piece: Problem, *points: FloatArray) -> tuple[FloatArray, ...]:
+        """``sum_i s_i F_i z_i`` of one or two packed points of a piece."""
+
+    def augmented(self, piece: Problem, *vectors: FloatArray) -> tuple[FloatArray, ...]:
+        """The loss-augmented scores of a piece at one or two weight vectors; new arrays."""
+
+
+class AsTheyAre:
+    """Vectors of shape ``(n_weights,)``."""
+
+    def features(self, piece: Problem, *points: FloatArray) -> tuple[FloatArray, ...]:
+        """One pass over the features."""
+        return (piece.feature_sum(*points),) if len(points) == 1 else piece.feature_sum_pair(*points)
+
+    def augmented(self, piece: Problem, *vectors: FloatArray) -> tuple[FloatArray, ...]:
+        """One pass over the features."""
+        return (piece.augmented(*vectors),) if len(vectors) == 1 else piece.augmented_pair(*vectors)
 
 
 class WeightVectors(ABC):
@@ -31,8 +54,13 @@ class WeightVectors(ABC):
         player: the weights player, whose points are in this form.
     """
 
-    def __init__(self, problem: Problem, player: WeightsPlayer) -> None:
+    def __init__(self, problem: BaseProblem, player: WeightsPlayer) -> None:
         self.problem, self.player = problem, player
+
+    @property
+    @abstractmethod
+    def form(self) -> WeightForm:
+        """The form, which goes to the pieces."""
 
     @abstractmethod
     def start(self, weights: FloatArray) -> WeightsPoint:
@@ -48,14 +76,6 @@ class WeightVectors(ABC):
         """``sum_i s_i F_i y_i``."""
 
     @abstractmethod
-    def features(self, shard: Problem, *points: FloatArray) -> tuple[FloatArray, ...]:
-        """``sum_i s_i F_i z_i`` of one or two packed points of a shard."""
-
-    @abstractmethod
-    def augmented(self, shard: Problem, *vectors: FloatArray) -> tuple[FloatArray, ...]:
-        """The loss-augmented scores of a shard at one or two weight vectors; new arrays."""
-
-    @abstractmethod
     def dot(self, first: FloatArray, second: FloatArray) -> float:
         """Their inner product."""
 
@@ -66,6 +86,11 @@ class WeightVectors(ABC):
 
 class StoredWeights(WeightVectors):
     """Vectors as they are, shape ``(n_weights,)``; any player."""
+
+    @property
+    def form(self) -> WeightForm:
+        """Nothing but methods."""
+        return AsTheyAre()
 
     def start(self, weights: FloatArray) -> WeightsPoint:
         """See :meth:`WeightsPlayer.at`."""
@@ -79,14 +104,6 @@ class StoredWeights(WeightVectors):
     def gold(self) -> FloatArray:
         """See :attr:`Problem.gold_features`."""
         return self.problem.gold_features
-
-    def features(self, shard: Problem, *points: FloatArray) -> tuple[FloatArray, ...]:
-        """One pass over the features."""
-        return (shard.feature_sum(*points),) if len(points) == 1 else shard.feature_sum_pair(*points)
-
-    def augmented(self, shard: Problem, *vectors: FloatArray) -> tuple[FloatArray, ...]:
-        """One pass over the features."""
-        return (shard.augmented(*vectors),) if len(vectors) == 1 else shard.augmented_pair(*vectors)
 
     def dot(self, first: FloatArray, second: FloatArray) -> float:
         """A product of two weight vectors."""
@@ -105,9 +122,16 @@ class ImpliedWeights(WeightVectors):
         origin: the start weights ``w0``; None for zero.
     """
 
+    problem: Problem
+
     def __init__(self, problem: Problem, origin: FloatArray | None) -> None:
         super().__init__(problem, _ScaledWeights(problem.region))
         self.origin = origin
+
+    @property
+    def form(self) -> WeightForm:
+        """Itself: the only piece is the problem."""
+        return self
 
     def zero(self) -> FloatArray:
         """Zeros."""
@@ -130,17 +154,17 @@ class ImpliedWeights(WeightVectors):
         """Made once and kept."""
         return self.features(self.problem, self.problem.gold)[0]
 
-    def features(self, shard: Problem, *points: FloatArray) -> tuple[FloatArray, ...]:
+    def features(self, piece: Problem, *points: FloatArray) -> tuple[FloatArray, ...]:
         """One pass over the features each way, with a weight vector in between that is not kept."""
         vectors = tuple(self.zero() for _ in points)
         for z, vector in zip(points, vectors, strict=True):
             vector[0, 1:] = z
-            self._write_products(shard.feature_sum(z), vector)
+            self._write_products(piece.feature_sum(z), vector)
         return vectors
 
-    def augmented(self, shard: Problem, *vectors: FloatArray) -> tuple[FloatArray, ...]:
+    def augmented(self, piece: Problem, *vectors: FloatArray) -> tuple[FloatArray, ...]:
         """The products, and the costs."""
-        return tuple(shard.plus_costs(vector[1, 1:].copy()) for vector in vectors)
+        return tuple(piece.plus_costs(vector[1, 1:].copy()) for vector in vectors)
 
     def dot(self, first: FloatArray, second: FloatArray) -> float:
         """Coefficients times products."""

@@ -50,11 +50,11 @@ class OnlinePasses(OnlineSolver):
 
     def view(self, run: Run) -> Any:
         """The compiled view of the examples."""
-        return run.problem.examples()
+        return run.whole.examples()
 
     def passed(self, run: Run, state: PassesState, kernel: Any, *arguments: Any) -> tuple[PassesState, float]:
         """The sums after ``kernel(examples, order, *arguments, total, late, visits)``, and what the kernel returns."""
-        n = run.problem.structure.n_examples
+        n = run.whole.structure.n_examples
         order = run.random.permutation(n) if self.shuffle else np.arange(n)
         total, late = state.total.copy(), state.late.copy()  # an interruption leaves the old ones whole
         figure = finite_pass(kernel, state.examples, order, *arguments, total, late, state.visits)
@@ -69,11 +69,11 @@ class OnlinePasses(OnlineSolver):
 
     def load_state_dict(self, run: Run, saved: StateDict) -> PassesState:
         """The same sums over a new view."""
-        view, n = self.view(run), run.problem.n_weights
+        view, n = self.view(run), run.whole.n_weights
         if view is not None:
             with_memory(view, array(saved, "memory", np.float64, (None,)))
         total, late, tally = vector(saved, "total", n), vector(saved, "late", n), number(saved, "tally")
-        each = 1 if view is None else run.problem.structure.n_examples  # of a step
+        each = 1 if view is None else run.whole.structure.n_examples  # of a step
         visits = number(saved, "visits", least=0)
         require(visits == each * run.counters.iterations, f"{visits:g} visits in {run.counters.iterations} passes")
         return PassesState(view, total, late, visits, tally)

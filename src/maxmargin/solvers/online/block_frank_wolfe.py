@@ -121,11 +121,11 @@ class BlockFrankWolfe(OnlineSolver):
 
     def init(self, run: Run, start: Start) -> BlockState:
         """The gold outputs with weight 1 and zero weights; or the feasible outputs of the given active set."""
-        weights = start.weights_for(run.problem)  # checked, but an active set cannot be found from weights
-        blocks = self._blocks(run, run.problem.examples())
+        weights = start.weights_for(run.whole)  # checked, but an active set cannot be found from weights
+        blocks = self._blocks(run, run.whole.examples())
         # Of several good outputs the set holds pairs, and which pairs count depends on the good sets.
-        given = None if run.problem.good is not None else start.active_set
-        active_set = None if given is None else given.feasible(run.problem.structure)
+        given = None if run.whole.good is not None else start.active_set
+        active_set = None if given is None else given.feasible(run.whole.structure)
         if active_set is None:
             return BlockState(blocks)
         finite_pass(blocks.seed, *active_set.arrays())
@@ -134,8 +134,8 @@ class BlockFrankWolfe(OnlineSolver):
     def _blocks(self, run: Run, examples: Any) -> Any:
         return _kernels.BlockFrankWolfe(
             examples,
-            *ridge_of(run.problem),
-            signs_of(run.problem),
+            *ridge_of(run.whole),
+            signs_of(run.whole),
             DIRECTIONS.index(self.direction),
             self.steps,
             self.outputs,
@@ -156,7 +156,7 @@ class BlockFrankWolfe(OnlineSolver):
         passes = count(saved, "passes")
         require(passes == run.counters.iterations, f"{passes} passes in {run.counters.iterations} iterations")
         arrays = self._checked_arrays(run, saved)
-        blocks = self._blocks(run, with_memory(run.problem.examples(), array(saved, "memory", np.float64, (None,))))
+        blocks = self._blocks(run, with_memory(run.whole.examples(), array(saved, "memory", np.float64, (None,))))
         try:
             blocks.restore(*arrays.values())
             self._check_sums(run, blocks)
@@ -167,7 +167,7 @@ class BlockFrankWolfe(OnlineSolver):
 
     def _checked_arrays(self, run: Run, saved: StateDict) -> StateDict:
         """The arrays of the blocks, finite, and no more outputs than are ever kept."""
-        n = run.problem.structure.n_examples
+        n = run.whole.structure.n_examples
         values = {**saved, "change": np.asarray(value_of(saved, "change"), dtype=np.float64)}
         arrays = {
             name: array(values, name, kind, ((n + 1 if name == "starts" else None),)) for name, kind in _BLOCKS.items()
@@ -187,7 +187,7 @@ class BlockFrankWolfe(OnlineSolver):
 
     def _check_sums(self, run: Run, blocks: Any) -> None:
         """ValueError unless the outputs are legal, so that bounds hold, and the sums over them are theirs."""
-        problem = run.problem
+        problem = run.whole
         # Of several good outputs the set holds pairs, and points of a relaxation are not outputs.
         if problem.good is None and not problem.relaxed and problem.rescaling != "slack":
             held = self.active_set(BlockState(blocks))
@@ -202,7 +202,7 @@ class BlockFrankWolfe(OnlineSolver):
 
     def _order(self, run: Run, state: BlockState) -> IntArray:
         """The examples of the next pass."""
-        n = run.problem.structure.n_examples
+        n = run.whole.structure.n_examples
         if self.sampling == "gap" and state.passes % SWEEP:
             gaps = np.array(state.blocks.gap)
             if gaps.sum() > 0.0:
@@ -212,7 +212,7 @@ class BlockFrankWolfe(OnlineSolver):
 
     def step(self, run: Run, state: BlockState) -> BlockState:
         """One pass, and those over the kept outputs."""
-        blocks, n = state.blocks, run.problem.structure.n_examples
+        blocks, n = state.blocks, run.whole.structure.n_examples
         calls, _ = finite_pass(blocks.pass_over, self._order(run, state), False)
         run.counters.argmax += calls / max(n, 1)
         for _ in range(self.kept_passes):
@@ -235,7 +235,7 @@ class BlockFrankWolfe(OnlineSolver):
 
         Before the first pass also those of a warm start, which may be such an average.
         """
-        region, loss = run.problem.region, state.blocks.loss
+        region, loss = run.whole.region, state.blocks.loss
         g = np.asarray(state.blocks.g)  # as it stands: the certificate comes before the next pass
         mean, mean_loss = g, loss
         if self.average and state.passes > 1:

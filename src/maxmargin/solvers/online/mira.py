@@ -22,7 +22,7 @@ from typing import Any
 
 from maxmargin import _checks, _kernels
 from maxmargin.optimization.base import Run
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 from maxmargin.solvers.online.base import PassesState, signs_of
 from maxmargin.solvers.online.perceptron import AveragedPasses
 
@@ -45,22 +45,22 @@ class Mira(AveragedPasses):
         _checks.integer("k", self.k, least=1)
         _checks.positive("aggressiveness", self.aggressiveness)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Lists of most violated outputs need the margin rescaled."""
         if self.k > 1 and problem.rescaling != "margin":
             return f'k-best lists need rescaling="margin", not "{problem.rescaling}"; use Mira(k=1)'
         if self.k > 1 and problem.good is not None:
             return "with several good outputs only the most violated pair of each example is known; use Mira(k=1)"
-        if self.k > 1 and problem.structure.relaxed:
-            return f"the argmax of {problem.structure.called} is relaxed and has no k-best list; use Mira(k=1)"
+        if self.k > 1 and problem.kind.relaxed:
+            return f"the argmax of {problem.kind.called} is relaxed and has no k-best list; use Mira(k=1)"
         return None
 
     def view(self, run: Run) -> Any:
         """With lists of k outputs."""
-        return run.problem.examples(self.k)
+        return run.whole.examples(self.k)
 
     def step(self, run: Run, state: PassesState) -> PassesState:
         """One pass."""
-        settings = float(self.aggressiveness), self.k, signs_of(run.problem)
+        settings = float(self.aggressiveness), self.k, signs_of(run.whole)
         passed, changes = self.passed(run, state, _kernels.mira_pass, *settings)
         return replace(passed, tally=changes)

@@ -42,7 +42,7 @@ class AveragedPasses(OnlinePasses):
 
     def init(self, run: Run, start: Start) -> PassesState:
         """The start weights."""
-        weights = start.weights_for(run.problem)
+        weights = start.weights_for(run.whole)
         return PassesState(self.view(run), weights, np.zeros(len(weights)), tally=-1)
 
     def done(self, state: PassesState) -> bool:
@@ -52,7 +52,7 @@ class AveragedPasses(OnlinePasses):
     def propose(self, run: Run, state: PassesState) -> Sequence[Proposal]:
         """The average, or the last weights, scaled into the ball if there is one: predictions stay the same."""
         weights = state.total - state.late / max(state.visits, 1.0) if self.average else state.total
-        return [Proposal(run.problem.region.rescale(weights), np.zeros(len(weights)), 0.0)]
+        return [Proposal(run.whole.region.rescale(weights), np.zeros(len(weights)), 0.0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +75,18 @@ class AveragedPerceptron(AveragedPasses):
         """One pass."""
         if self.batch:
             return self._batch_step(run, state)
-        passed, wrong = self.passed(run, state, _kernels.perceptron_pass, signs_of(run.problem))
+        passed, wrong = self.passed(run, state, _kernels.perceptron_pass, signs_of(run.whole))
         return replace(passed, tally=wrong)
 
     def _batch_step(self, run: Run, state: PassesState) -> PassesState:
         change, wrong = np.zeros(len(state.total)), 0
         run.counters.argmax += 1
-        for shard in run.shards:
+        for shard in run.whole.shards(self.shard_size):
             points = checked_points(shard.structure.argmax(shard.features.scores(state.total)))
             delta = shard.gold - points.z
             wrong += int((shard.structure.by_example(np.abs(delta)) > 0.0).sum())
             change += shard.feature_sum(delta)
-        region = run.problem.region
+        region = run.whole.region
         weights = state.total + change
         if region.nonnegative is not None:
             weights = np.where(region.nonnegative, np.maximum(weights, 0.0), weights)

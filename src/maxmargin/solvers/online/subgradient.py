@@ -42,19 +42,19 @@ class Subgradient(OnlinePasses):
 
     def init(self, run: Run, start: Start) -> PassesState:
         """Zero weights: the first steps are long and would forget any others."""
-        start.weights_for(run.problem)
-        n = run.problem.n_weights
+        start.weights_for(run.whole)
+        n = run.whole.n_weights
         return PassesState(self.view(run), np.zeros(n), np.zeros(n))
 
     def step(self, run: Run, state: PassesState) -> PassesState:
         """One pass."""
-        settings = *ridge_of(run.problem), signs_of(run.problem)
+        settings = *ridge_of(run.whole), signs_of(run.whole)
         passed, loss = self.passed(run, state, _kernels.subgradient_pass, *settings)
         return replace(passed, tally=state.tally + loss)
 
     def propose(self, run: Run, state: PassesState) -> Sequence[Proposal]:
         """The last weights and the average, both with the mean of the outputs met."""
-        problem, t = run.problem, max(state.visits, 1.0)
+        problem, t = run.whole, max(state.visits, 1.0)
         region = problem.region
         g = state.total / (-ridge_of(problem).C * t)
         loss = state.tally * problem.structure.n_examples / t

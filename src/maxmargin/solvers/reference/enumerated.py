@@ -21,7 +21,7 @@ import numpy as np
 from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError, Run, alternatives
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.reference.conic import minimize
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus, Structure
 
@@ -41,9 +41,9 @@ class Constraints:
     owner: IntArray
 
 
-def unsupported(problem: Problem) -> str | None:
+def unsupported(problem: BaseProblem) -> str | None:
     """The reason why hinges are not maxima over outputs that can be listed, or None."""
-    structure = problem.structure
+    structure = problem.kind
     if structure.relaxed or (problem.rescaling == "slack" and structure.slack_relaxed):
         return (
             f'with rescaling="{problem.rescaling}" and slack="{problem.slack}" it lists all outputs, but the hinges of '
@@ -54,7 +54,7 @@ def unsupported(problem: Problem) -> str | None:
 
 def constraints(run: Run, limit: int) -> Constraints:
     """List the outputs of all examples; ValueError where there are more than ``limit``."""
-    problem = run.problem
+    problem = run.whole
     structure, features = problem.structure, problem.features.to_sparse()
     costs, constants, gold = problem.costs, problem.constants, problem.gold
     rows, losses, owners = [], [], []
@@ -92,7 +92,7 @@ def _outputs(run: Run, one: Structure, limit: int) -> FloatArray | None:
     """All outputs of a batch of one example, one per row; None where there are more than ``limit``."""
     k = 64
     while True:
-        run.counters.argmax += 1 / run.problem.structure.n_examples
+        run.counters.argmax += 1 / run.whole.structure.n_examples
         ranks = one.k_best(np.zeros(one.n_parts), min(k, limit + 1))
         found = [points.z for points in ranks if points.status[0] == PointStatus.OK]
         if len(found) > limit:

@@ -23,7 +23,7 @@ from maxmargin import _checks
 from maxmargin._sparse import sp
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.reference import enumerated
 from maxmargin.solvers.reference.conic import minimize
 from maxmargin.structures.base import FloatArray, Polytope, Structure
@@ -62,32 +62,32 @@ class Exact(Solver):
         _checks.integer("max_entries", self.max_entries, least=1)
         _checks.integer("max_constraints", self.max_constraints, least=1)
 
-    def unsupported(self, problem: Problem) -> str | None:
+    def unsupported(self, problem: BaseProblem) -> str | None:
         """Needs a linear description of the outputs, a known region, and a small problem."""
         if reason := super().unsupported(problem):
             return reason
-        if problem.structure.n_parts * problem.n_weights > self.max_entries:
+        if problem.n_parts * problem.n_weights > self.max_entries:
             return (
-                f"{problem.structure.n_parts} parts x {problem.n_weights} weights is more than max_entries = "
+                f"{problem.n_parts} parts x {problem.n_weights} weights is more than max_entries = "
                 f"{self.max_entries}; use Extragradient or DualExtragradient, or raise max_entries"
             )
         if _lists(problem):
             return enumerated.unsupported(problem)
-        if type(problem.structure).polytope is Structure.polytope:
-            return f"{problem.structure.called} has no linear description of polynomial size; use Extragradient"
+        if type(problem.kind).polytope is Structure.polytope:
+            return f"{problem.kind.called} has no linear description of polynomial size; use Extragradient"
         return None
 
     def init(self, run: Run, start: Start) -> ExactState:
         """Nothing is known before the step but, where they are needed, the outputs."""
-        weights = start.weights_for(run.problem)
-        if _lists(run.problem):
+        weights = start.weights_for(run.whole)
+        if _lists(run.whole):
             listed = enumerated.constraints(run, int(self.max_constraints))
             return ExactState(Proposal(weights, np.zeros(len(weights)), 0.0), constraints=listed)
-        return _state(run.problem, weights, start.z_for(run))
+        return _state(run.whole, weights, start.z_for(run))
 
     def step(self, run: Run, state: ExactState) -> ExactState:
         """Build the program, solve it, move the answer into the region and the polytope."""
-        problem = run.problem
+        problem = run.whole
         if state.constraints is not None:
             return replace(state, proposal=enumerated.solve(problem, state.constraints, self.accuracy))
         polytope = problem.structure.polytope()
@@ -103,7 +103,7 @@ class Exact(Solver):
         """The solution."""
         return [state.proposal]
 
-    def duals(self, state: ExactState) -> FloatArray | None:
+    def duals(self, run: Run, state: ExactState) -> FloatArray | None:
         """The multipliers as packed outputs, where the polytope's program was solved."""
         return state.z
 
@@ -112,7 +112,7 @@ def _state(problem: Problem, weights: FloatArray, z: FloatArray) -> ExactState:
     return ExactState(Proposal(weights, problem.gradient(z), problem.loss(z)), z)
 
 
-def _lists(problem: Problem) -> bool:
+def _lists(problem: BaseProblem) -> bool:
     """Whether the hinges have no description by the polytope, so that outputs are listed."""
     return not problem.bilinear
 
