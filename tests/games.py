@@ -36,12 +36,12 @@ def game(kind: str, seed: int, **region: float) -> tuple[Problem, list[tuple[Flo
 
 
 def iterates(problem: Problem, solver: Solver, count: int) -> Iterator[Any]:
-    """The states after each of the first iterations."""
+    """The states after each of the first iterations, and what the solver keeps with the data, in one piece."""
     run = Run.of(problem, np.random.default_rng(0), solver.shard_size)
     state = solver.init(run, Start())
     for _ in range(count):
         state = solver.step(run, state)
-        yield state
+        yield state, run.memories()[0]
 
 
 def by_example(problem: Problem, z: FloatArray) -> list[FloatArray]:

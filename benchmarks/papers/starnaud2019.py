@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,33 @@ def problem(kind: str, small: bool, **region: float) -> mm.Problem:
     return mm.Problem.build(packed.structure, packed.features, encoder.encode(packed, y), mm.losses.Hamming(), chosen)
 
 
-def path(game: mm.Problem, solver: mm.solvers.Solver, iterations: int) -> Iterator[tuple[int, Any, Proposal]]:
-    """The states of a run and what it returns there, after 1, 2, ... iterations."""
+@dataclass(frozen=True)
+class Kept:
+    """What a run keeps between two iterations: of the weights player, and of the structures player if it is stored."""
+
+    state: Any
+    average_z: Any = None
+    sum_z: Any = None
+
+    @classmethod
+    def of(cls, game: mm.Problem, run: Run, state: Any) -> Kept:
+        """From the run."""
+        memory = run.memories()[0]
+        if not isinstance(memory, dict):
+            return cls(state)
+        own, last = memory["steps"][state.now], state.last
+        # The last step enters the sum in the next pass.
+        total = last.eta * game.augmented(last.weights.weights)
+        return cls(state, own.average, total if own.total is None else own.total + total)
+
+
+def path(game: mm.Problem, solver: mm.solvers.Solver, iterations: int) -> Iterator[tuple[int, Kept, Proposal]]:
+    """What a run keeps and what it returns after 1, 2, ... iterations."""
     run = Run.of(game, np.random.default_rng(0), solver.shard_size)
     state = solver.init(run, Start())
     for t in range(1, iterations + 1):
         state = solver.step(run, state)
-        yield t, state, solver.propose(run, state)[0]
+        yield t, Kept.of(game, run, state), solver.propose(run, state)[0]
 
 
 def farthest(game: mm.Problem) -> float:
@@ -174,9 +194,9 @@ def literal_share(game: mm.Problem) -> list[float]:
     """The largest share of the bound at R = 1 that the gap takes up: distances from the start, and from the point."""
     shares, d_z = [0.0, 0.0], farthest(game)
     constant = (0.5 + d_z) * game.norm
-    for t, state, found in path(game, PLAIN, 60):
+    for t, held, found in path(game, PLAIN, 60):
         w = found.weights
-        most = within(game, game.augmented(w), state.average.z, d_z) - w @ game.gold_features + game.constant
+        most = within(game, game.augmented(w), held.average_z, d_z) - w @ game.gold_features + game.constant
         least = found.loss + w @ found.g - np.linalg.norm(found.g)
         both = gap(game, found, 1.0), most - least
         shares = [max(share, float(one) * t / constant) for share, one in zip(shares, both, strict=True)]
@@ -223,13 +243,13 @@ def memory(page: Page) -> None:
         apart = max(
             float(np.abs(a.weights - b.weights).max()) for (_, _, a), (_, _, b) in zip(stored, lean, strict=True)
         )
-        t, state, found = stored[-1]
+        t, held, found = stored[-1]
         eta = 1.0 / game.norm
         right = eta * t * game.augmented(found.weights)
         wrong = eta * t * (t * game.augmented(found.weights))
-        size = float(np.abs(state.sum_z).max())
-        error, factor = float(np.abs(state.sum_z - right).max()) / size, float(np.abs(wrong).max()) / size
-        numbers = [count(state), count(lean[-1][1])]
+        size = float(np.abs(held.sum_z).max())
+        error, factor = float(np.abs(held.sum_z - right).max()) / size, float(np.abs(wrong).max()) / size
+        numbers = [count(held), count(lean[-1][1])]
         page.numbers[f"memory_{kind}"] = {"apart": apart, "identity": error, "literal": factor, "numbers": numbers}
         rows.append([kind, f"{apart:.0e}", f"{error:.0e}", f"{factor:.4g}", *(f"{one:,}" for one in numbers)])
     header = [
@@ -242,10 +262,10 @@ def memory(page: Page) -> None:
     page.text("memory", table(header, rows))
 
 
-def count(state: Any) -> int:
+def count(held: Kept) -> int:
     """How many numbers a state holds, without the warm starts of projections and the gold outputs it starts from."""
-    average = state.average
-    arrays = [state.sum_w, state.sum_z, average.weights, average.g, average.z, state.epoch.weights.weights]
+    state, average = held.state, held.state.average
+    arrays = [state.sum_w, held.sum_z, average.weights, average.g, held.average_z, state.epoch.weights.weights]
     return sum(one.size for one in arrays if one is not None)
 
 
@@ -350,8 +370,8 @@ def statements(page: Page) -> None:
     weak = float(operator(w_2, z_2) @ moved)
     difference = weak - (value(w_1, z_2) - value(w_2, z_1))
     at_solution = float(np.linalg.norm(operator(found.weights, found.duals)))
-    *_, (t, state, averaged) = path(game, PLAIN, 20 if small else 200)
-    last = state.last.proposal
+    *_, (t, held, averaged) = path(game, PLAIN, 20 if small else 200)
+    last = held.state.last.proposal
     subgradient = {
         kind: mm.solve(problem(kind, small, C=0.1), mm.Subgradient(), stop=mm.Stop(tol=0.02), random_state=0)
         for kind in ("matchings", "cuts")

@@ -51,13 +51,14 @@ def _closes(solution: Any, optimum: float, slow: bool) -> None:
     assert certificate.primal - optimum <= near
 
 
-@pytest.mark.parametrize("kind", ["chain", "matching"])
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize(
+    ("kind", "name"), [*(("chain", name) for name in SOLVERS), ("matching", "extragradient"), ("cut", "one slack")]
+)
 def test_optimum_and_bits_do_not_depend_on_where_the_pieces_are(kind: str, name: str) -> None:
-    problem, solver = make(kind, n=6), SOLVERS[name]
+    problem, solver = make(kind, n=5), SOLVERS[name]
     optimum = run(problem, mm.Exact()).certificate.primal
     slow = name in ("subgradient", "projected gradient") or "extragradient" in name
-    budget = {"tol": 1e-3 if slow else 1e-7, "max_iter": 150}
+    budget = {"tol": 1e-3 if slow else 1e-7, "max_iter": 80 if slow else 150}
     for shards in (1, 3):
         executor = Serial(shards=shards)
         here = run(problem, solver, executor=executor, **budget)

@@ -58,7 +58,7 @@ def test_iterates_with_a_linear_kernel_are_those_of_explicit_features(name, regi
         runs.append((problem, encoder, run, solver.init(run, Start())))
     for _ in range(25):
         runs = [(problem, encoder, run, solver.step(run, state)) for problem, encoder, run, state in runs]
-        (explicit, _, _, one), (dual, _, _, two) = runs
+        (explicit, _, first_run, one), (dual, _, second_run, two) = runs
         for first, second in (
             (one.last.proposal.weights, two.last.proposal.weights),
             (one.average.weights, two.average.weights),
@@ -66,7 +66,8 @@ def test_iterates_with_a_linear_kernel_are_those_of_explicit_features(name, regi
             wanted = explicit.features.scores(first)
             np.testing.assert_allclose(dual.features.scores(second), wanted, rtol=0, atol=1e-10)
             assert second @ second == pytest.approx(first @ first, rel=1e-10)
-        np.testing.assert_allclose(two.average.z, one.average.z, rtol=0, atol=1e-10)
+        averages = solver.duals(second_run, two), solver.duals(first_run, one)
+        np.testing.assert_allclose(*averages, rtol=0, atol=1e-10)
     # The trained model has dual coefficients, and the scores of the weights that it was made of.
     _, encoder, _ = problem_of(name, Kernel("linear"), region)
     trained, a = encoder.to_model(runs[1][3].average.weights)

@@ -46,9 +46,9 @@ def test_iterates_are_those_of_the_paper(kind: str, C: float) -> None:
     solver = mm.Extragradient.plain()
     signs = False if problem.region.nonnegative is None else problem.region.nonnegative
     path = twin(examples, C, signs, solver.nu, 25)
-    for state, (w, z, beta) in zip(iterates(problem, solver, 25), path, strict=True):
+    for (state, memory), (w, z, beta) in zip(iterates(problem, solver, 25), path, strict=True):
         np.testing.assert_allclose(state.weights.weights, w, atol=1e-10)
-        for ours, theirs in zip(by_example(problem, state.structures.z), z, strict=True):
+        for ours, theirs in zip(by_example(problem, memory["points"][state.now].z), z, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-10)
         assert state.beta == pytest.approx(beta, rel=1e-10)
         (proposal,) = solver.propose(Run.of(problem, np.random.default_rng(0)), state)

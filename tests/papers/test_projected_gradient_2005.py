@@ -42,11 +42,10 @@ def test_iterates_are_those_of_the_report(kind: str, radius: float) -> None:
     for solver in (mm.ProjectedGradient.plain(), mm.ProjectedGradient.plain(step_size=0.1)):
         eta = 1.0 / problem.norm if solver.step_size == "constant" else 0.1
         path = twin(examples, radius, signs, eta, 25)
-        for state, (w, z, (mean_w, *mean_z)) in zip(iterates(problem, solver, 25), path, strict=True):
+        for (state, memory), (w, z, (mean_w, *mean_z)) in zip(iterates(problem, solver, 25), path, strict=True):
             np.testing.assert_allclose(state.weights.weights, w, atol=tol, rtol=tol)
             np.testing.assert_allclose(state.average.weights, mean_w, atol=tol, rtol=tol)
-            assert state.average.z is not None
-            for packed, theirs in ((state.structures.z, z), (state.average.z, mean_z)):
+            for packed, theirs in ((memory["now"].z, z), (memory["average"], mean_z)):
                 for one, other in zip(by_example(problem, packed), theirs, strict=True):
                     np.testing.assert_allclose(one, other, atol=tol)
             (proposal,) = solver.propose(Run.of(problem, np.random.default_rng(0)), state)

@@ -59,8 +59,10 @@ def test_the_state_does_not_grow_with_the_examples(kind, geometry):
     for n in (10, 100):
         problem = make(kind, n=n)
         solver = mm.DualExtragradient(store_duals=False, warm_starts=False, geometry=geometry, shard_parts=200)
-        for state, _, runner in steps(problem, solver, 4):
-            assert warm_bytes(*(one for pair in state.warm for one in pair), *runner.warm) == 0
+        found = list(steps(problem, solver, 4))
+        for _, _, runner in found:
+            assert runner.session.memories() == [None] * runner.session.n_pieces
+        state = found[-1][0]
         sizes.append((kept(state), kept(list(solver.state_dict(state).values()))))
     assert sizes[0] == sizes[1]
     assert max(sizes[0]) < 8 * 40 * problem.n_weights
@@ -76,7 +78,7 @@ def test_warm_starts_are_kept_where_they_are_small(kind):
         for keep in (True, False, "auto")
     ]
     for always, never, auto in zip(*runs, strict=True):
-        sizes = [warm_bytes(*found[0].warm[0]) for found in (always, never, auto)]
+        sizes = [warm_bytes(*(found[2].memories()[0] or ())) for found in (always, never, auto)]
         assert sizes[1] == 0
         assert sizes[2] in ((0,) if "chain" in kind or kind == "second-order" else (0, sizes[0]))
         assert sizes[2] <= bound
@@ -103,8 +105,10 @@ def test_the_choice_by_memory():
         problem = Problem.build(structure, features, gold, Hamming(), L2(1.0, nonnegative=signs))
         for store, keeps in ((False, small), (True, True)):
             solver = mm.DualExtragradient(store_duals=store, geometry=mm.Euclidean(), inexact=0.0)
-            *_, (state, _, _) = steps(problem, solver, 5)
-            assert (warm_bytes(*state.warm[0]) > 0) is keeps
+            *_, (_, _, runner) = steps(problem, solver, 5)
+            memory = runner.memories()[0]
+            warm = memory["warm"] if store else memory or ()
+            assert (warm_bytes(*warm) > 0) is keeps
 
 
 def test_a_warm_start_of_unknown_size_is_dropped():

@@ -181,10 +181,9 @@ def test_an_interruption_while_weights_are_made_sparse_keeps_the_solution(monkey
 def test_the_divergence_is_the_relative_entropy(kind: str) -> None:
     problem = make(kind, n=2, seed=5)
     rng = np.random.default_rng(0)
-    runner = Run.of(problem, rng)
     player = GibbsStructures(0.0)
     first, second = (
-        player.at(runner, problem, rng.normal(size=problem.structure.n_parts), tol=0.0, warm=None) for _ in range(2)
+        player.at(problem, rng.normal(size=problem.structure.n_parts), tol=0.0, warm=None) for _ in range(2)
     )
     ranked = problem.structure.k_best(second.coordinates, 200)
     total = 0.0

@@ -128,7 +128,7 @@ def test_shards_do_not_change_the_optimum(solver: Solver, slack: str, monkeypatc
     problem = replace(make("chain", n=8), slack=slack)
     whole = run(problem, solver)
     monkeypatch.setattr(type(solver), "shard_size", problem.structure.n_parts // 3)
-    assert len(Run.of(problem, np.random.default_rng(0), solver.shard_size).shards) > 1
+    assert len(Run.of(problem, np.random.default_rng(0), solver.shard_size).session.source) > 1
     parts = run(problem, solver)
     assert parts.status is Status.CONVERGED
     assert parts.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)

@@ -149,8 +149,7 @@ def begin(run: Run, structures: StructuresPlayer, start: Start, *, store: bool =
     problem = run.problem
     given = start.packed("z" if structures.euclidean else "potentials") if store else None
     own = None if given is None else run.scatter(given)
-    if own is not None:
-        run.remember(own)
+    run.remember([None] * run.session.n_pieces if own is None else own)
     if own is not None or not structures.euclidean:
         run.counters.projections += problem.n_examples
     features, loss = run.sums(_begin, structures, store)
