@@ -285,14 +285,14 @@ def test_steps_and_claims_are_bounded() -> None:
 
 
 def test_views_of_a_state_stay_valid() -> None:
-    descent = _kernels.BlockFrankWolfe(examples(), 0.5, np.inf, FREE, 2, 5, 4, 0.0, 0.0)
-    descent.pass_over(np.array([0, 1]), False)
+    descent = _kernels.BlockFrankWolfe(examples(), 0.5, np.inf, FREE, 2, 5, 4, 0.0, 0.0, 1)
+    descent.pass_over(np.array([0, 1]), False, 1)
     descent.mark()
     descent.mark()
     state = descent.state()
     copies = [np.array(one) for one in state]
     copies[5] = copies[5].astype(np.float64)
-    descent.pass_over(np.array([0, 1, 0]), False)
+    descent.pass_over(np.array([0, 1, 0]), False, 1)
     descent.restore(*copies)
     for view, copy in zip(state, copies, strict=True):
         assert (np.asarray(view) == copy).all()

@@ -54,7 +54,7 @@ def made(kind: str, seed: int, rescaling: str = "margin", units: bool = True) ->
 
 
 def blocks_of(problem: Problem, most: int = 30) -> Any:
-    return _kernels.BlockFrankWolfe(problem.examples(), 0.7, np.inf, FREE, 2, 10, most, 0.0, 0.0)
+    return _kernels.BlockFrankWolfe(problem.examples(), 0.7, np.inf, FREE, 2, 10, most, 0.0, 0.0, 1)
 
 
 @pytest.mark.parametrize("kind", ["shared", "each", "tree", "junction"])
@@ -147,7 +147,7 @@ def test_seeds_are_given_back(kind: str, rescaling: str) -> None:
         n = problem.structure.n_examples
         first = blocks_of(problem)
         for _ in range(3):
-            first.pass_over(np.arange(n), False)
+            first.pass_over(np.arange(n), False, 1)
         first.refresh()
         second = blocks_of(problem)
         second.seed(*first.active_set())
@@ -157,7 +157,7 @@ def test_seeds_are_given_back(kind: str, rescaling: str) -> None:
         assert second.loss == pytest.approx(first.loss, abs=1e-10)
         dual = [problem.region.dual(np.array(second.g), second.loss)]
         for _ in range(5):
-            second.pass_over(np.arange(n), True)
+            second.pass_over(np.arange(n), True, 1)
             second.refresh()
             dual.append(problem.region.dual(np.array(second.g), second.loss))
         assert (np.diff(dual) >= -1e-9).all()
@@ -169,7 +169,7 @@ def test_seeds_of_the_gold_output_twice_and_of_more_than_are_kept() -> None:
     n = problem.structure.n_examples
     blocks = blocks_of(problem)
     for _ in range(6):
-        blocks.pass_over(np.arange(n), False)
+        blocks.pass_over(np.arange(n), False, 1)
     starts, mass, part_starts, part, value = blocks.active_set()
     twice = np.repeat(np.arange(len(mass)), 2)
     counts = np.diff(part_starts)[twice]
@@ -177,7 +177,7 @@ def test_seeds_of_the_gold_output_twice_and_of_more_than_are_kept() -> None:
     again = blocks_of(problem, most=2)
     again.seed(2 * starts, 0.5 * mass[twice], np.concatenate([[0], np.cumsum(counts)]), part[entries], value[entries])
     np.testing.assert_allclose(again.active_set()[1], mass, atol=1e-12)
-    again.pass_over(np.arange(n), False)
+    again.pass_over(np.arange(n), False, 1)
     assert np.add.reduceat(again.active_set()[1], again.active_set()[0][:-1]) == pytest.approx(1.0)
 
 
@@ -201,7 +201,7 @@ def test_bad_seeds_are_refused() -> None:
     problem = made("shared", 5)
     n = problem.structure.n_examples
     blocks = blocks_of(problem)
-    blocks.pass_over(np.arange(n), False)
+    blocks.pass_over(np.arange(n), False, 1)
     good = blocks.active_set()
     starts, mass, part_starts, part, value = good
     longer = int(np.argmax(np.diff(part_starts)))
@@ -258,7 +258,7 @@ def passes(problem: Problem, most: int = 30, rounds: int = 3) -> Any:
     rng = np.random.default_rng(0)
     blocks = blocks_of(problem, most)
     for kept in (False, True, True) * rounds:
-        blocks.pass_over(rng.permutation(problem.structure.n_examples), kept)
+        blocks.pass_over(rng.permutation(problem.structure.n_examples), kept, 1)
     return blocks
 
 
@@ -292,7 +292,7 @@ def test_kept_passes_never_lose(stored: int, m: int) -> None:
     rng = np.random.default_rng(3)
     blocks, dual = blocks_of(problem), 0.0
     for kept in (False, True, True, True) * 4:
-        blocks.pass_over(rng.permutation(problem.structure.n_examples), kept)
+        blocks.pass_over(rng.permutation(problem.structure.n_examples), kept, 1)
         now = problem.region.dual(np.array(blocks.g), blocks.loss)
         assert now >= dual - 1e-9 * abs(dual)
         dual = now

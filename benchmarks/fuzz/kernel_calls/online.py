@@ -74,7 +74,7 @@ def passes(random: Generator, made: Any, own: np.ndarray, blocks: np.ndarray) ->
     n, d = len(own), weights_of(made)
     order = random.integers(0, n, size=some(random, 4)) if n else i64([])
     sums = np.zeros(d), np.zeros(d), 0.0
-    kept = some(random, 4, 1), some(random, 5, 1), some(random, 5, 2), 0.5, 0.5
+    kept = some(random, 4, 1), some(random, 5, 1), some(random, 5, 2), 0.5, 0.5, some(random, 3, 1)
     signs = FREE if random.integers(2) else np.ones(d, dtype=np.uint8)
     memory = made.memory()
     return [
@@ -100,8 +100,10 @@ def descents(random: Generator, made: Any, own: np.ndarray, order: np.ndarray, d
         return [method(made, "restore", *arrays)]
 
     return [
-        method(made, "pass_over", order, bool(random.integers(2))),
-        method(made, "pass_over", order, False),
+        method(made, "pass_over", order, bool(random.integers(2)), some(random, 3, 1)),
+        method(made, "begin", real(random, d), 0.5, 1.0 + random.random()),
+        method(made, "pass_over", order, False, some(random, 3, 1)),
+        method(made, "end", random.random()),
         method(made, "seed", *outputs, value),
         method(made, "state", then=back),
         method(made, "active_set", then=lambda found: [method(made, "seed", *found)]),

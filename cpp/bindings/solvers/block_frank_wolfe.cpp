@@ -71,17 +71,20 @@ struct Outputs {
     }
 };
 
+constexpr std::int64_t most_group = 1 << 16;
+
 class PyBlockFrankWolfe {
    public:
     PyBlockFrankWolfe(OnlineExamples& examples, double C, double radius, In<std::uint8_t> nonnegative, int step,
-                      int steps, std::int64_t most_atoms, double cache_gap, double cache_mean)
+                      int steps, std::int64_t most_atoms, double cache_gap, double cache_mean, std::int64_t group)
         : examples_(examples),
-          descent_(checked(examples, nonnegative), checked(C, radius, step, steps, most_atoms, cache_gap, cache_mean),
-                   copied(nonnegative)) {}
-    std::tuple<std::int64_t, std::int64_t> pass(Order order, bool kept_only) {
+          descent_(checked(examples, nonnegative),
+                   checked(C, radius, step, steps, most_atoms, cache_gap, cache_mean, group), copied(nonnegative)) {}
+    std::tuple<std::int64_t, std::int64_t> pass(Order order, bool kept_only, Threads threads) {
         examples_.check(order);
+        const int seats = descent_.seat(threads);  // before the lock is released: oracles may hold Python objects
         const NoGil release;
-        const auto totals = descent_.pass(view(order), kept_only);
+        const auto totals = descent_.pass(view(order), kept_only, seats);
         return {totals.calls, totals.visits};
     }
     // Output r of example i, starts[i] <= r < starts[i + 1], has the parts from part_starts[r] on.
@@ -151,6 +154,18 @@ class PyBlockFrankWolfe {
         const NoGil release;
         descent_.refresh();
     }
+    void begin(In<double> g, double loss, double spread) {
+        require(static_cast<std::int64_t>(g.size()) == examples_.get().n_weights(), "one entry per weight");
+        require(all_finite(view(g)) && std::isfinite(loss), "g and the loss must be finite");
+        require(spread >= 1.0 && std::isfinite(spread), "spread must be at least 1");
+        const NoGil release;
+        descent_.begin(view(g), loss, spread);
+    }
+    void end(double share) {
+        require(share >= 0.0 && share <= 1.0, "share must be between 0 and 1");
+        const NoGil release;
+        descent_.end(share);
+    }
     double average(Out<double> g) {
         require(static_cast<std::int64_t>(g.size()) == examples_.get().n_weights(), "one entry per weight");
         return descent_.average(view(g));
@@ -166,11 +181,12 @@ class PyBlockFrankWolfe {
         return examples.get();
     }
     static BlockFrankWolfe::Settings checked(double C, double radius, int step, int steps, std::int64_t most_atoms,
-                                             double cache_gap, double cache_mean) {
+                                             double cache_gap, double cache_mean, std::int64_t group) {
         require(C > 0.0 && radius > 0.0, "C and radius must be positive");
         require(step >= 0 && step <= 2 && most_atoms >= 2, "settings out of range");
         checked_count("steps", steps, 1, most_steps);
-        return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean};
+        checked_count("group", group, 1, most_group);
+        return {C, radius, static_cast<Step>(step), steps, most_atoms, cache_gap, cache_mean, group};
     }
     // Outputs of every example and their masses.
     void check_outputs(const std::vector<std::int64_t>& first, const In<double>& mass,
@@ -211,10 +227,11 @@ class PyBlockFrankWolfe {
 
 void bind_block_frank_wolfe(nb::module_& module) {
     nb::class_<PyBlockFrankWolfe>(module, "BlockFrankWolfe")
-        .def(nb::init<OnlineExamples&, double, double, In<std::uint8_t>, int, int, std::int64_t, double, double>(),
+        .def(nb::init<OnlineExamples&, double, double, In<std::uint8_t>, int, int, std::int64_t, double, double,
+                      std::int64_t>(),
              "examples"_a, "C"_a, "radius"_a, "nonnegative"_array, "step"_a, "steps"_a, "most_atoms"_a, "cache_gap"_a,
-             "cache_mean"_a, nb::keep_alive<1, 2>())
-        .def("pass_over", &PyBlockFrankWolfe::pass, "order"_array, "kept_only"_a)
+             "cache_mean"_a, "group"_a, nb::keep_alive<1, 2>())
+        .def("pass_over", &PyBlockFrankWolfe::pass, "order"_array, "kept_only"_a, "threads"_a)
         .def("seed", &PyBlockFrankWolfe::seed<double>, "starts"_array, "mass"_array, "part_starts"_array, "part"_array,
              "value"_array)
         .def("seed", &PyBlockFrankWolfe::seed<std::uint8_t>, "starts"_array, "mass"_array, "part_starts"_array,
@@ -224,6 +241,8 @@ void bind_block_frank_wolfe(nb::module_& module) {
         .def("restore", &PyBlockFrankWolfe::restore, "starts"_array, "mass"_array, "idle"_array, "part_starts"_array,
              "part"_array, "value"_array, "g"_array, "late"_array, "w"_array, "gap"_array, "asked"_array, "older"_array,
              "newer"_array, "numbers"_array)
+        .def("begin", &PyBlockFrankWolfe::begin, "g"_array, "loss"_a, "spread"_a)
+        .def("end", &PyBlockFrankWolfe::end, "share"_a)
         .def("refresh", &PyBlockFrankWolfe::refresh)
         .def("average", &PyBlockFrankWolfe::average, "g"_array)
         .def("mark", [](PyBlockFrankWolfe& self) { self.get().mark(); })

@@ -131,6 +131,10 @@ class PythonHinge final : public Hinge {
         const nb::tuple found = nb::cast<nb::tuple>(most_violated_(i, scores_of(scores.data(), n)));
         read(found[0], found[1], n, z);
     }
+    std::unique_ptr<Hinge> another() const override {
+        const nb::gil_scoped_acquire held;
+        return std::make_unique<PythonHinge>(most_violated_);
+    }
 
    private:
     nb::callable most_violated_;

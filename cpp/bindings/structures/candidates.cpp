@@ -33,6 +33,7 @@ class CandidatesOracle final : public online::Oracle {
     CandidatesOracle(const Offsets& offsets, std::int64_t ranks) : Oracle(ranks), lists_(offsets) {
         require(ranks >= 1, "k must be at least 1");
     }
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<CandidatesOracle>(*this); }
     std::int64_t n_examples() const override { return lists_.count(); }
     std::int64_t size(std::int64_t i) const override { return lists_.size(i); }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
@@ -95,6 +96,7 @@ class PairsHinge final : public online::Hinge {
                     "a nearest candidate is out of range");
         }
     }
+    std::unique_ptr<online::Hinge> another() const override { return std::make_unique<PairsHinge>(*this); }
     void most_violated(std::int64_t i, std::span<const double> scores, hull::Sparse& z) override {
         require(i >= 0 && i < lists_.count() && static_cast<std::int64_t>(scores.size()) == lists_.size(i),
                 "scores do not fit the list");

@@ -168,6 +168,13 @@ class ChainOracle final : public online::Oracle {
         checked_ranks(ranks, n_labels, longest(lengths_));
         if (ranks > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(lengths_), ranks);
     }
+    ChainOracle(const ChainOracle& other)
+        : Oracle(other), lengths_(other.lengths_), shared_(other.shared_), panels_(other.panels_),
+          scratch_(panels_, longest(lengths_)), pair_constraints_(other.pair_constraints_), first_(other.first_),
+          last_(other.last_), constraints_(constraints_of(panels_.n_labels, pair_constraints_, first_, last_)) {
+        if (ranks() > 1) k_best_ = std::make_unique<chain::KBest>(panels_, longest(lengths_), ranks());
+    }
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<ChainOracle>(*this); }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
     std::int64_t size(std::int64_t i) const override {
         const std::int64_t k = panels_.n_labels, edges = lengths_[i] > 1 ? lengths_[i] - 1 : 0;

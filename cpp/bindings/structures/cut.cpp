@@ -106,7 +106,7 @@ class CutOracle final : public SingleBest {
     CutOracle(const CutBatch& batch, std::int64_t augmentations_per_arc)
         : graphs_(batch.graphs()), layout_(batch.layout()),
           augmentations_per_arc_(checked_count("augmentations_per_arc", augmentations_per_arc, 0, most_steps)),
-          flow_(static_cast<std::size_t>(graphs_.edges()), 0.0) {
+          flow_(std::make_shared<std::vector<double>>(static_cast<std::size_t>(graphs_.edges()), 0.0)) {
         scratch_.reserve(cut::largest(graphs_));
         std::int64_t most = 0;
         for (std::int64_t i = 0; i < n_examples(); ++i) most = std::max(most, size(i));
@@ -121,18 +121,20 @@ class CutOracle final : public SingleBest {
         const cut::Extent own = layout_[i];
         double value;
         if (cut::argmax_one(graphs_[i], own, cut::CutParts(own, scores), augmentations_per_arc_, scratch_,
-                            flow_.data() + graphs_.edge_offsets[i], cut::CutParts(own, z_.data()), value) != cut::ok)
+                            flow_->data() + graphs_.edge_offsets[i], cut::CutParts(own, z_.data()), value) != cut::ok)
             return online::Status::nonfinite;
         nonzeros(z_.data(), size(i), vertex);
         return online::Status::ok;
     }
-    std::span<double> memory() override { return flow_; }
+    std::span<double> memory() override { return *flow_; }
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<CutOracle>(*this); }
 
    private:
     CutGraphs graphs_;
     CutLayout layout_;
     std::int64_t augmentations_per_arc_;
-    std::vector<double> flow_, z_;
+    std::shared_ptr<std::vector<double>> flow_;  // of every example, so that threads may share it
+    std::vector<double> z_;
     cut::ArgmaxScratch scratch_;
 };
 

@@ -204,6 +204,7 @@ class LatticeOracle final : public online::Oracle {
    public:
     LatticeOracle(const LatticeBatch& checked, std::int64_t ranks)
         : Oracle(LatticeBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<LatticeOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
@@ -265,6 +266,7 @@ class PathPairsHinge final : public online::Hinge {
             require(within(gold(i), batch_.begin(i), batch_.begin(i) + batch_[i].n_parts),
                     "a gold edge is out of range");
     }
+    std::unique_ptr<online::Hinge> another() const override { return std::make_unique<PathPairsHinge>(*this); }
     void most_violated(std::int64_t i, std::span<const double> scores, hull::Sparse& z) override {
         require(i >= 0 && i < batch_.size() && static_cast<std::int64_t>(scores.size()) == batch_[i].n_parts,
                 "scores do not fit the example");

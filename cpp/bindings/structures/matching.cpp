@@ -159,6 +159,7 @@ class MatchingOracle final : public online::Oracle {
         sorted_.resize(order_.empty() ? 0 : z_.size());
         if (ranks > 1) k_best_.emplace(batch_);
     }
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<MatchingOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_.edge_start[i + 1] - batch_.edge_start[i]; }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {

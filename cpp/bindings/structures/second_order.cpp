@@ -114,6 +114,13 @@ class SecondOrderOracle final : public online::Oracle {
         checked_ranks(ranks, n_labels, longest(lengths_));
         if (ranks > 1) k_best_ = std::make_unique<second::KBest>(single_.table.shape, longest(lengths_), ranks);
     }
+    SecondOrderOracle(const SecondOrderOracle& other)
+        : Oracle(other), lengths_(other.lengths_), follow_(other.follow_), first_(other.first_), last_(other.last_),
+          single_({other.single_.constraints.n_labels, follow_, first_, last_}, simd::lanes_in_use(),
+                  longest(lengths_)) {
+        if (ranks() > 1) k_best_ = std::make_unique<second::KBest>(single_.table.shape, longest(lengths_), ranks());
+    }
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<SecondOrderOracle>(*this); }
     std::int64_t n_examples() const override { return static_cast<std::int64_t>(lengths_.size()); }
     std::int64_t size(std::int64_t i) const override {
         const std::int64_t k = single_.constraints.n_labels;

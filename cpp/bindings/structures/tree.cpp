@@ -171,11 +171,13 @@ class TreeBatch {
 // Max-product, the k best, and slack rescaling, on one example at a time.
 class TreeOracle final : public online::Oracle {
    public:
-    TreeOracle(const TreeBatch& batch, std::int64_t ranks) : Oracle(ranks), plan_(batch.plan()) {
+    TreeOracle(const TreeBatch& batch, std::int64_t ranks) : TreeOracle(batch.plan(), ranks) {}
+    TreeOracle(const tree::Plan& plan, std::int64_t ranks) : Oracle(ranks), plan_(plan) {
         require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
         scratch_.resize(plan_);
         if (ranks > 1) k_best_ = std::make_unique<tree::KBest>(plan_);
     }
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<TreeOracle>(plan_, ranks()); }
     std::int64_t n_examples() const override { return plan_.n_examples(); }
     std::int64_t size(std::int64_t i) const override { return plan_.n_parts(i); }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {

@@ -378,12 +378,9 @@ class SupportedMap final : public online::FeatureMap {
             one.scores(0, w, out + row * m);
         }
     }
-    void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const override {
-        y *= x;
-        each(i, part, [&](std::int64_t at, double value) {
-            sum[at] += x * value;
-            late[at] += y * value;
-        });
+    void add(std::int64_t i, std::int64_t part, double x, std::int64_t from,
+             std::vector<online::Entry>& into) const override {
+        each(i, part, [&](std::int64_t at, double value) { into.push_back({from + at, x * value}); });
     }
 
    private:

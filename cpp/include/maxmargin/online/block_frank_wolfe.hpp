@@ -6,20 +6,28 @@
 // w on the coordinates that change. P: signs, then a ball; with these the quadratic model of a visit overestimates how
 // fast the dual bends (P is nonexpansive), so that a visit never decreases the dual.
 //
+// Threads: examples are visited in groups of fixed size. Where the masses of each should go is found for all of a group
+// at the weights before it, by several threads; then one example after the other moves, with an exact line search along
+// what it has found, or finds anew from its kept atoms if the moves before it have changed too much. So no result
+// depends on the number of threads, and no move decreases the dual.
+//
 // Outputs mostly agree with the gold one, and only F z - F y counts: an atom is kept by the few parts in which it
 // differs. Cost of a visit with the oracle: the example's scores, its argmax, the features of the differing parts twice
 // for a new atom and once for the change; of one to the kept atoms alone: the scores of the parts in which some atom
-// differs. Memory: these differences, a few weight-sized vectors.
+// differs. Memory: these differences, a few weight-sized vectors and one more for each thread.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "maxmargin/base/team.hpp"
 #include "maxmargin/online/examples.hpp"
 #include "maxmargin/simplex/steps.hpp"
 
@@ -73,6 +81,7 @@ class BlockFrankWolfe {
         int steps;                     // Frank-Wolfe steps of one visit
         std::int64_t most_atoms;       // kept for one example
         double cache_gap, cache_mean;  // a kept atom will do if its gap is this share of the last one and of the mean
+        std::int64_t group;            // examples visited at the same weights
     };
     struct Totals {
         std::int64_t calls = 0, visits = 0;  // of the oracle; in all
@@ -83,27 +92,32 @@ class BlockFrankWolfe {
         : examples_(examples), s_(settings), nonnegative_(std::move(nonnegative)),
           g_(static_cast<std::size_t>(examples.n_weights())), late_(g_.size()),
           plain_(nonnegative_.empty() && !std::isfinite(settings.radius)), w_(plain_ ? 0 : g_.size()),
-          change_(examples.n_weights()), blocks_(static_cast<std::size_t>(examples.size())), gap_(blocks_.size(), 0.0),
-          asked_(blocks_.size(), 0), scores_(static_cast<std::size_t>(examples.most_parts())), other_(scores_.size()),
-          delta_(scores_.size(), 0.0) {
+          blocks_(static_cast<std::size_t>(examples.size())), gap_(blocks_.size(), 0.0), asked_(blocks_.size(), 0),
+          moves_(static_cast<std::size_t>(std::max<std::int64_t>(settings.group, 1))) {
+        seats_.push_back(std::make_unique<Seat>(examples));
         for (std::int64_t i = 0; i < examples.size(); ++i) {
             blocks_[i].atoms.push_back({0.0, 0.0, 1.0, 0, 0});
             blocks_[i].gram.push_back(0.0);
         }
     }
 
+    BlockFrankWolfe(const BlockFrankWolfe&) = delete;
+    BlockFrankWolfe& operator=(const BlockFrankWolfe&) = delete;
+
     // Moves the mass of example i from the gold output to others, which must be feasible; what the masses lack of 1
     // stays there. Call refresh() after the last example.
     void seed(std::int64_t i, std::span<const Sparse> outputs, std::span<const double> masses) {
         Block& block = blocks_[i];
+        Seat& seat = *seats_[0];
+        starts_.clear();
         double total = 0.0;
         block.atoms[0].mass = 0.0;
         for (std::size_t r = 0; r < outputs.size(); ++r) {
-            freshen(i, outputs[r]);
-            std::int64_t at = known(block);
+            seat.freshen(i, outputs[r]);
+            std::int64_t at = known(block, seat.fresh);
             if (at < 0) {
                 at = block.size();
-                admit(i, block);
+                admit(i, block, seat);
             }
             block.atoms[at].mass += masses[r];
             total += masses[r];
@@ -124,38 +138,94 @@ class BlockFrankWolfe {
         }
     }
 
-    // Visits the examples in the given order. With `kept_only` no oracle is called.
-    Totals pass(std::span<const std::int64_t> order, bool kept_only) {
+    // As many seats as there are threads, or one if the oracle is for one thread alone. Returns how many.
+    int seat(int threads) {
+        while (static_cast<int>(seats_.size()) < threads) {
+            auto own = examples_.another();
+            if (!own) break;
+            seats_.push_back(std::make_unique<Seat>(std::move(own)));
+        }
+        return std::min(static_cast<int>(seats_.size()), threads);
+    }
+
+    // Visits the examples in the given order. With `kept_only` no oracle is called. If an example cannot be visited,
+    // the pass ends before the group of that example has moved.
+    Totals pass(std::span<const std::int64_t> order, bool kept_only, int threads) {
         Totals totals;
-        for (const std::int64_t i : order) visit(i, kept_only, totals);
+        std::span<const std::int64_t> group;
+        auto find_one = [&](int thread, std::int64_t at) {
+            Move& found = moves_[at];
+            try {
+                find(group[at], kept_only, *seats_[thread], found);
+            } catch (...) {
+                found.failure = std::current_exception();
+            }
+        };
+        Team team(std::min({threads, static_cast<int>(seats_.size()), static_cast<int>(moves_.size())}), find_one);
+        while (!order.empty()) {
+            group = distinct(order);
+            order = order.subspan(group.size());
+            team.each(static_cast<std::int64_t>(group.size()));
+            for (std::size_t at = 0; at < group.size(); ++at)
+                if (moves_[at].failure) std::rethrow_exception(std::exchange(moves_[at].failure, nullptr));
+            for (std::size_t at = 0; at < group.size(); ++at) settle(group[at], moves_[at], totals);
+        }
         return totals;
     }
 
+    // Shards: other objects have other examples of the same problem. begin() sets g and the loss to those of all of
+    // them, from where passes go on with their own changes; the dual bends `spread` times as much as these alone make
+    // it, as those of others come on top. end() keeps a share of the changes of the masses since then; after it g and
+    // the loss are not known until the next begin() or refresh().
+    void begin(std::span<const double> g, double loss, double spread) {
+        std::copy(g.begin(), g.end(), g_.begin());
+        loss_ = loss;
+        spread_ = spread;
+        respond();
+        before_.clear();
+        for (const Block& block : blocks_)
+            for (const Kept& atom : block.atoms) before_.push_back(atom.mass);
+        starts_.assign(1, 0);
+        for (const Block& block : blocks_) starts_.push_back(starts_.back() + block.size());
+    }
+    void end(double share) {
+        for (std::size_t i = 0; i < blocks_.size() && begun(); ++i) {
+            Block& block = blocks_[i];
+            for (std::int64_t j = 0, n = starts_[i + 1] - starts_[i]; j < block.size() && share < 1.0; ++j) {
+                const double old = j < n ? before_[starts_[i] + j] : 0.0;
+                double& mass = block.atoms[j].mass;
+                mass = share > 0.0 ? old + share * (mass - old) : old;
+            }
+            forget(block);
+        }
+        starts_.clear();
+        spread_ = 1.0;
+    }
+    bool begun() const { return !starts_.empty(); }
+
     // g and the loss from the atoms themselves: sums of changes drift by rounding.
     void refresh() {
+        Seat& seat = *seats_[0];
+        Accumulator& change = seat.change;
         std::fill(g_.begin(), g_.end(), 0.0);
         loss_ = 0.0;
         for (std::int64_t i = 0; i < examples_.size(); ++i) {
             Block& block = blocks_[i];
             double total = 0.0;
             for (const Kept& atom : block.atoms) total += atom.mass;
-            change_.clear();
+            change.clear();
             for (std::int64_t j = 0; j < block.size(); ++j) {
                 Kept& atom = block.atoms[j];
                 atom.mass /= total;
                 if (atom.mass == 0.0) continue;
-                block.copy(j, kept_);
-                add_features(i, kept_, atom.mass * atom.factor);
+                block.copy(j, seat.found);
+                seat.add_features(i, seat.found, atom.mass * atom.factor);
                 loss_ += atom.mass * atom.loss;
             }
-            for (const std::int64_t at : change_.touched()) g_[at] += change_[at];
+            for (const std::int64_t at : change.touched()) g_[at] += change[at];
         }
-        change_.clear();
-        norm_ = 0.0;
-        for (std::size_t k = 0; k < w_.size(); ++k) {
-            w_[k] = response(k);
-            norm_ += w_[k] * w_[k];
-        }
+        change.clear();
+        respond();
     }
 
     // The average of (g, loss) over the visits since the mark before the last, the t-th with weight t.
@@ -228,15 +298,17 @@ class BlockFrankWolfe {
     void restore(std::int64_t i, std::span<const Sparse> differences, std::span<const double> mass,
                  std::span<const std::int32_t> idle) {
         Block& block = blocks_[i];
+        Seat& seat = *seats_[0];
+        starts_.clear();
         block.atoms.resize(1);
         block.gram.resize(1);
         block.index.clear();
         block.change.clear();
         block.used.clear();
         for (const Sparse& difference : differences) {
-            fresh_.z = difference;
-            examples_.weigh(i, fresh_.z, fresh_.factor, fresh_.loss);
-            admit(i, block);
+            seat.fresh.z = difference;
+            examples_.weigh(i, seat.fresh.z, seat.fresh.factor, seat.fresh.loss);
+            admit(i, block, seat);
         }
         for (std::int64_t j = 0; j < block.size(); ++j) block.atoms[j].mass = mass[j], block.atoms[j].idle = idle[j];
     }
@@ -296,165 +368,253 @@ class BlockFrankWolfe {
         const double free = -s_.C * g_[k];
         return !nonnegative_.empty() && nonnegative_[k] ? std::max(free, 0.0) : free;
     }
+    void respond() {
+        norm_ = 0.0;
+        for (std::size_t k = 0; k < w_.size(); ++k) {
+            w_[k] = response(k);
+            norm_ += w_[k] * w_[k];
+        }
+    }
     double shrink() const { return norm_ > s_.radius * s_.radius ? s_.radius / std::sqrt(norm_) : 1.0; }
 
-    void visit(std::int64_t i, bool kept_only, Totals& totals) {
-        Block& block = blocks_[i];
-        ++totals.visits;
-        if (kept_only && block.size() == 1) {  // nowhere to go
-            ++time_;
-            return;
+    // The examples as one thread sees them, and its working memory.
+    struct Seat {
+        std::unique_ptr<Examples> owned;
+        Examples& examples;
+        Accumulator change;
+        std::vector<double> scores, other, delta, value, square;
+        std::vector<std::int32_t> parts;
+        Sparse found;
+        Atom fresh;  // its z is the difference
+
+        explicit Seat(Examples& given)
+            : examples(given), change(given.n_weights()), scores(static_cast<std::size_t>(given.most_parts())),
+              other(scores.size()), delta(scores.size(), 0.0) {}
+        explicit Seat(std::unique_ptr<Examples> own) : Seat(*own) { owned = std::move(own); }
+
+        // Makes an output the fresh one: its difference, factor and loss.
+        void freshen(std::int64_t i, View z) {
+            examples.difference(i, z, fresh.z);
+            examples.weigh(i, fresh.z, fresh.factor, fresh.loss);
         }
+        // change += x F_i difference.
+        void add_features(std::int64_t i, View difference, double x) {
+            for (std::size_t j = 0; j < difference.index.size(); ++j)
+                examples.map().add(i, difference.index[j], x * difference.value[j], 0, change);
+        }
+        // The inner products of a block, both triangles.
+        const double* gram(const Block& block) {
+            const std::int64_t n = block.size();
+            square.resize(static_cast<std::size_t>(n * n));
+            const double* at = block.gram.data();
+            for (std::int64_t j = 0; j < n; ++j)
+                for (std::int64_t l = 0; l <= j; ++l) square[j * n + l] = square[l * n + j] = *at++;
+            return square.data();
+        }
+    };
+
+    // Where the masses of an example should go.
+    struct Move {
+        bool asked = false;  // for a new output; `gap` is what was found then
+        double gap = 0.0;
+        std::vector<double> mass;    // empty if they should stay
+        std::vector<Entry> entries;  // the change of g, without its sign
+        double loss = 0.0;           // the change of the loss
+        double bend = 0.0;           // C times the squared norm of the change of g, spread
+        std::exception_ptr failure;
+    };
+
+    static constexpr double whole_step = 0.75, least_step = 0.5;
+
+    // The next examples of an order, none of them twice.
+    std::span<const std::int64_t> distinct(std::span<const std::int64_t> order) const {
+        std::size_t n = 1;
+        while (n < std::min(order.size(), moves_.size()) &&
+               std::find(order.begin(), order.begin() + n, order[n]) == order.begin() + n)
+            ++n;
+        return order.first(n);
+    }
+
+    // Where the masses of example i should go at the current weights. May admit an atom, but changes no mass.
+    void find(std::int64_t i, bool kept_only, Seat& seat, Move& move) {
+        Block& block = blocks_[i];
+        move.asked = false;
+        move.mass.clear();
+        if (kept_only && block.size() == 1) return;  // nowhere to go
+        std::vector<double>&scores = seat.scores, &value = seat.value;
         const double* w = plain_ ? g_.data() : w_.data();
         double scale = plain_ ? -s_.C : shrink();
         if (kept_only) {
-            examples_.map().scores_at(i, block.used, 0, w, scores_.data());
+            examples_.map().scores_at(i, block.used, 0, w, scores.data());
         } else {
-            examples_.scores(i, w, scores_.data());
+            examples_.scores(i, w, scores.data());
             if (scale != 1.0)
-                for (std::int64_t p = 0, n = examples_.parts(i); p < n; ++p) scores_[p] *= scale;
+                for (std::int64_t p = 0, n = examples_.parts(i); p < n; ++p) scores[p] *= scale;
             scale = 1.0;
         }
-        value_.resize(block.atoms.size());
+        value.resize(block.atoms.size());
         double mean = 0.0, best = 0.0;
         for (std::int64_t j = 0; j < block.size(); ++j) {
             const Kept& atom = block.atoms[j];
-            value_[j] = atom.factor * (scale * block.inner(j, scores_.data())) + atom.loss;
-            mean += atom.mass * value_[j];
-            best = j == 0 ? value_[0] : std::max(best, value_[j]);
+            value[j] = atom.factor * (scale * block.inner(j, scores.data())) + atom.loss;
+            mean += atom.mass * value[j];
+            best = j == 0 ? value[0] : std::max(best, value[j]);
         }
         const double threshold = std::max(s_.cache_gap * gap_[i], s_.cache_mean * mean_gap_);
         const bool content = s_.cache_gap > 0.0 && asked_[i] && best - mean >= threshold && best - mean > 0.0;
         if (!kept_only && !content) {
-            examples_.most_violated(i, scores_.data(), found_);
-            freshen(i, found_);
-            ++totals.calls;
-            const double value = fresh_.factor * Examples::inner(fresh_.z, scores_.data()) + fresh_.loss;
-            if (!std::isfinite(value)) throw NonFinite();
-            best = std::max(best, value);
-            const double before = gap_[i];
-            gap_[i] = std::max(best - mean, 0.0);
-            mean_gap_ += (gap_[i] - before) / static_cast<double>(blocks_.size());
-            asked_[i] = 1;
-            if (value > mean && known(block) < 0) {
-                admit(i, block);
-                value_.push_back(value);
+            seat.examples.most_violated(i, scores.data(), seat.found);
+            seat.freshen(i, seat.found);
+            const double own = seat.fresh.factor * Examples::inner(seat.fresh.z, scores.data()) + seat.fresh.loss;
+            if (!std::isfinite(own)) throw NonFinite();
+            best = std::max(best, own);
+            move.asked = true;
+            move.gap = std::max(best - mean, 0.0);
+            if (own > mean && known(block, seat.fresh) < 0) {
+                admit(i, block, seat);
+                value.push_back(own);
             }
         }
-        ++time_;
         if (!(best > mean)) return;
-        mass_.clear();
-        for (const Kept& atom : block.atoms) mass_.push_back(atom.mass);
+        for (const Kept& atom : block.atoms) move.mass.push_back(atom.mass);
         const double small = 0.1 * std::min(best - mean, mean_gap_);
-        simplex_steps(s_.step, s_.C, square(block), block.size(), block.size(), s_.steps, small, value_.data(),
-                      mass_.data());
-        move(i, block);
+        simplex_steps(s_.step, spread_ * s_.C, seat.gram(block), block.size(), block.size(), s_.steps, small,
+                      value.data(), move.mass.data());
+        direct(i, block, seat, move);
+    }
+
+    // The changes that the new masses make. Parts that atoms share cancel before features are touched.
+    void direct(std::int64_t i, const Block& block, Seat& seat, Move& move) const {
+        const std::int64_t n = block.size();
+        double largest = 0.0, square = 0.0;
+        move.loss = 0.0;
+        move.entries.clear();
+        std::vector<double>& moved = seat.value;
+        for (std::int64_t j = 0; j < n; ++j) {
+            const Kept& atom = block.atoms[j];
+            moved[j] = move.mass[j] - atom.mass;
+            if (moved[j] == 0.0) continue;
+            const double weight = moved[j] * atom.factor;
+            largest = std::max(largest, std::abs(weight));
+            move.loss += moved[j] * atom.loss;
+            block.difference(j, [&](const std::int32_t* at, const auto* x, std::size_t size) {
+                for (std::size_t p = 0; p < size; ++p) seat.delta[at[p]] += weight * static_cast<double>(x[p]);
+            });
+            square += moved[j] * moved[j] * seat.square[j * n + j];
+            for (std::int64_t l = 0; l < j; ++l) square += 2.0 * moved[j] * moved[l] * seat.square[j * n + l];
+        }
+        move.bend = spread_ * s_.C * square;
+        for (const std::int32_t part : block.used) {
+            const double x = seat.delta[part];
+            seat.delta[part] = 0.0;
+            if (std::abs(x) > 1e-14 * largest) examples_.map().add(i, part, x, 0, move.entries);
+        }
+    }
+
+    // The share of a move that increases the dual most, at most all of it.
+    double share(const Move& move) const {
+        const double* w = plain_ ? g_.data() : w_.data();
+        double slope = 0.0;
+        for (const Entry& entry : move.entries) slope += w[entry.at] * entry.x;
+        slope = move.loss + (plain_ ? -s_.C : shrink()) * slope;
+        return slope >= move.bend ? 1.0 : std::max(slope / move.bend, 0.0);
+    }
+
+    // Moves example i.
+    void settle(std::int64_t i, Move& move, Totals& totals) {
+        ++totals.visits;
+        ++time_;
+        if (move.asked) {
+            ++totals.calls;
+            mean_gap_ += (move.gap - gap_[i]) / static_cast<double>(blocks_.size());
+            gap_[i] = move.gap;
+            asked_[i] = 1;
+        }
+        if (move.mass.empty()) return;
+        double step = moves_.size() > 1 ? share(move) : 1.0;
+        if (step < least_step) {  // the moves before it have changed too much
+            find(i, true, *seats_[0], move);
+            if (move.mass.empty()) return;
+            step = 1.0;
+        }
+        Block& block = blocks_[i];
+        const bool whole = step >= whole_step;  // nearly as good as the best share, and outputs can lose all their mass
+        if (whole) step = 1.0;
+        for (std::int64_t j = 0; j < block.size(); ++j) {
+            double& mass = block.atoms[j].mass;
+            mass = whole ? move.mass[j] : mass + step * (move.mass[j] - mass);
+        }
+        loss_ += step * move.loss;
+        const double early = 0.5 * time_ * (time_ - 1.0);
+        late_loss_ += early * step * move.loss;
+        for (const Entry& entry : move.entries) {
+            const double x = step * entry.x;
+            g_[entry.at] += x;
+            late_[entry.at] += early * x;
+            if (plain_) continue;
+            double& w = w_[entry.at];
+            norm_ -= w * w;
+            w = response(static_cast<std::size_t>(entry.at));
+            norm_ += w * w;
+        }
         age(block);
     }
 
-    // The inner products of a block, both triangles.
-    const double* square(const Block& block) {
-        const std::int64_t n = block.size();
-        square_.resize(static_cast<std::size_t>(n * n));
-        const double* at = block.gram.data();
-        for (std::int64_t j = 0; j < n; ++j)
-            for (std::int64_t l = 0; l <= j; ++l) square_[j * n + l] = square_[l * n + j] = *at++;
-        return square_.data();
-    }
-
-    // Makes an output the fresh one: its difference, factor and loss.
-    void freshen(std::int64_t i, View z) {
-        examples_.difference(i, z, fresh_.z);
-        examples_.weigh(i, fresh_.z, fresh_.factor, fresh_.loss);
-    }
-
-    // Which of the atoms the fresh output is; -1 for none.
-    std::int64_t known(const Block& block) const {
-        if (fresh_.z.index.empty()) return 0;
+    // Which of the atoms an output is; -1 for none.
+    static std::int64_t known(const Block& block, const Atom& fresh) {
+        if (fresh.z.index.empty()) return 0;
         for (std::int64_t j = 1; j < block.size(); ++j) {
             const Kept& atom = block.atoms[j];
-            if (atom.loss != fresh_.loss || atom.factor != fresh_.factor) continue;
+            if (atom.loss != fresh.loss || atom.factor != fresh.factor) continue;
             const bool same = block.difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
-                return std::equal(at, at + n, fresh_.z.index.begin(), fresh_.z.index.end()) &&
-                       std::equal(x, x + n, fresh_.z.value.begin(), fresh_.z.value.end());
+                return std::equal(at, at + n, fresh.z.index.begin(), fresh.z.index.end()) &&
+                       std::equal(x, x + n, fresh.z.value.begin(), fresh.z.value.end());
             });
             if (same) return j;
         }
         return -1;
     }
 
-    // change_ += x F_i difference.
-    void add_features(std::int64_t i, View difference, double x) {
-        for (std::size_t j = 0; j < difference.index.size(); ++j)
-            examples_.map().add(i, difference.index[j], x * difference.value[j], 0, change_);
-    }
-
     // Makes the fresh output an atom without mass: its inner products by its features, twice.
-    void admit(std::int64_t i, Block& block) {
-        change_.clear();
-        add_features(i, fresh_.z, fresh_.factor);
-        examples_.map().scores_at(i, block.used, 0, change_.dense(), other_.data());
+    void admit(std::int64_t i, Block& block, Seat& seat) const {
+        const Atom& fresh = seat.fresh;
+        seat.change.clear();
+        seat.add_features(i, fresh.z, fresh.factor);
+        examples_.map().scores_at(i, block.used, 0, seat.change.dense(), seat.other.data());
         block.gram.reserve(block.gram.size() + block.atoms.size() + 1);
+        const std::size_t before = block.gram.size();
         for (std::int64_t j = 0; j < block.size(); ++j)
-            block.gram.push_back(block.atoms[j].factor * block.inner(j, other_.data()));
-        block.gram.push_back(change_.squared());
-        if (!std::isfinite(block.gram.back())) throw NonFinite();  // too large to square: no step could be found
-        change_.clear();
-        Changes::append_to(block.index, fresh_.z.index);
-        block.change.append(fresh_.z.value);
+            block.gram.push_back(block.atoms[j].factor * block.inner(j, seat.other.data()));
+        block.gram.push_back(seat.change.squared());
+        seat.change.clear();
+        if (!std::isfinite(block.gram.back())) {  // too large to square: no step could be found
+            block.gram.resize(before);
+            throw NonFinite();
+        }
+        Changes::append_to(block.index, fresh.z.index);
+        block.change.append(fresh.z.value);
         block.atoms.reserve(block.atoms.size() + 1);
-        block.atoms.push_back({fresh_.factor, fresh_.loss, 0.0, static_cast<std::int64_t>(block.index.size()), 0});
-        parts_.clear();
-        std::ranges::set_union(block.used, fresh_.z.index, std::back_inserter(parts_));
-        block.used.assign(parts_.begin(), parts_.end());
+        block.atoms.push_back({fresh.factor, fresh.loss, 0.0, static_cast<std::int64_t>(block.index.size()), 0});
+        seat.parts.clear();
+        std::ranges::set_union(block.used, fresh.z.index, std::back_inserter(seat.parts));
+        block.used.assign(seat.parts.begin(), seat.parts.end());
     }
 
-    // Brings g, w and the loss to the new masses. Parts that atoms share cancel before features are touched.
-    void move(std::int64_t i, Block& block) {
-        double loss = 0.0, largest = 0.0;
-        for (std::int64_t j = 0; j < block.size(); ++j) {
-            Kept& atom = block.atoms[j];
-            const double moved = mass_[j] - atom.mass;
-            if (moved == 0.0) continue;
-            atom.mass = mass_[j];
-            const double weight = moved * atom.factor;
-            largest = std::max(largest, std::abs(weight));
-            loss += moved * atom.loss;
-            block.difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
-                for (std::size_t p = 0; p < n; ++p) delta_[at[p]] += weight * static_cast<double>(x[p]);
-            });
-        }
-        loss_ += loss;
-        const double early = 0.5 * time_ * (time_ - 1.0);
-        late_loss_ += early * loss;
-        for (const std::int32_t part : block.used) {
-            const double x = delta_[part];
-            delta_[part] = 0.0;
-            if (!(std::abs(x) > 1e-14 * largest)) continue;
-            if (plain_) examples_.map().add(i, part, x, early, g_.data(), late_.data());
-            else examples_.map().add(i, part, x, 0, change_);
-        }
-        for (const std::int64_t at : change_.touched()) {
-            const double x = change_[at];
-            g_[at] += x;
-            late_[at] += early * x;
-            norm_ -= w_[at] * w_[at];
-            w_[at] = response(static_cast<std::size_t>(at));
-            norm_ += w_[at] * w_[at];
-        }
-        change_.clear();
-    }
-
-    // Drops the atoms that have gone without mass for longest where there are too many; the gold one stays.
     void age(Block& block) const {
         for (std::int64_t j = 1; j < block.size(); ++j) {
             Kept& atom = block.atoms[j];
             atom.idle = atom.mass > 0.0 ? 0 : atom.idle + 1;
         }
+        if (!begun()) forget(block);
+    }
+
+    // Drops the atoms that have gone without mass for longest where there are too many; the gold one stays.
+    void forget(Block& block) const {
         if (block.size() <= s_.most_atoms) return;
         while (block.size() > s_.most_atoms) {
-            const auto out = std::ranges::max_element(block.atoms, {}, &Kept::idle) - block.atoms.begin();
-            if (block.atoms[out].idle == 0) break;
+            const auto rest = [](const Kept& atom) { return atom.mass > 0.0 ? 0 : atom.idle; };
+            const auto out = std::ranges::max_element(block.atoms, {}, rest) - block.atoms.begin();
+            if (rest(block.atoms[out]) == 0) break;
             drop(block, out);
         }
         block.used = block.index;
@@ -483,15 +643,14 @@ class BlockFrankWolfe {
     std::vector<double> w_;
     double loss_ = 0.0, late_loss_ = 0.0, time_ = 0.0, norm_ = 0.0, mean_gap_ = 0.0;
     Sums older_, newer_;
-    Accumulator change_;
+    std::vector<double> before_;  // masses at begin(), those of example i from starts_[i] on
+    std::vector<std::int64_t> starts_;
+    double spread_ = 1.0;
     std::vector<Block> blocks_;
     std::vector<double> gap_;          // when an example last asked for its most violated output
     std::vector<std::uint8_t> asked_;  // whether it ever did
-    std::vector<double> scores_, other_, delta_, value_, mass_, square_;
-    std::vector<std::int32_t> parts_;
-    Sparse found_;
-    Atom fresh_;  // its z is the difference
-    Sparse kept_;
+    std::vector<std::unique_ptr<Seat>> seats_;
+    std::vector<Move> moves_;  // of a group
 };
 
 }  // namespace maxmargin::online

@@ -3,8 +3,8 @@
 // Batch kernels treat all examples at fixed weights; an online method changes the weights after every example. It sees
 // the batch as Examples: the scores of one example's parts (FeatureMap), the output that violates its margin most
 // (Oracle, or a Hinge of its own), and the feature difference of an output to the gold one, added to a weight-sized
-// sum. The parts of an example are counted from 0, block after block. Nothing here is safe for two threads on one
-// object.
+// sum. The parts of an example are counted from 0, block after block. A FeatureMap may be read by several threads; of
+// the others each thread needs its own, which another() gives.
 #pragma once
 
 #include <algorithm>
@@ -68,6 +68,9 @@ class Oracle {
     virtual Status k_best(std::int64_t i, const double* scores, std::int64_t k, std::vector<Sparse>& vertices) = 0;
     // State carried from call to call, which may decide between outputs of equal score.
     virtual std::span<double> memory() { return {}; }
+    // The same oracle for another thread, which shares the memory; null if there is none. Two threads must not ask for
+    // the same example at once. It must not outlive this one.
+    virtual std::unique_ptr<Oracle> another() const { return nullptr; }
 
    private:
     std::int64_t ranks_;
@@ -108,6 +111,12 @@ class Accumulator {
     std::vector<std::int64_t> touched_;
 };
 
+// A change of one weight.
+struct Entry {
+    std::int64_t at;
+    double x;
+};
+
 // The linear map between weights and the parts of one example.
 class FeatureMap {
    public:
@@ -124,8 +133,9 @@ class FeatureMap {
     }
     // into += x F_i e_part, with weights counted from `first`.
     virtual void add(std::int64_t i, std::int64_t part, double x, std::int64_t first, Accumulator& into) const = 0;
-    // sum += x F_i e_part and late += x y F_i e_part: a change of weights and of their running average.
-    virtual void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const = 0;
+    // The same as a list, to which it is appended; a weight may come more than once.
+    virtual void add(std::int64_t i, std::int64_t part, double x, std::int64_t first,
+                     std::vector<Entry>& into) const = 0;
 };
 
 // An output as the dual sees it: the feature difference factor (F z - F y) and a loss.
@@ -142,6 +152,8 @@ class Hinge {
    public:
     virtual ~Hinge() = default;
     virtual void most_violated(std::int64_t i, std::span<const double> scores, Sparse& z) = 0;
+    // The same for another thread, see Oracle.
+    virtual std::unique_ptr<Hinge> another() const = 0;
 };
 
 // Costs of packed parts, owned elsewhere: one of the two is empty.
@@ -178,53 +190,27 @@ class Examples {
     // `hinge` may be null where the margin is rescaled. With `pairs` several outputs are good: the oracle, which knows
     // one, is not asked for the most violated output, only the hinge.
     Examples(Oracle& oracle, const FeatureMap& map, Rescaling rescaling, Hinge* hinge, bool pairs, Packed packed)
-        : oracle_(oracle), map_(map), rescaling_(rescaling), hinge_(hinge), pairs_(pairs), packed_(std::move(packed)) {
-        const std::int64_t n = size();
-        std::int64_t most = 0, start = 0;
-        for (std::int64_t i = 0; i < n; ++i) most = std::max(most, map_.size(i));
+        : oracle_(oracle), map_(map), rescaling_(rescaling), hinge_(hinge), pairs_(pairs),
+          data_(std::make_shared<const Data>(std::move(packed))) {
+        std::int64_t most = 0;
+        for (std::int64_t i = 0; i < size(); ++i) most = std::max(most, map_.size(i));
         augmented_.resize(static_cast<std::size_t>(most));
-        for (const auto& block : packed_.blocks) {
-            starts_.push_back(start);
-            start += block.back();
-        }
-        all_costs_ = packed_.costs.size() == start && packed_.blocks.size() > 1;
-        gold_.index.reserve(packed_.gold_index.size());
-        // Gold outputs are mostly zeros and ones: then all of them share as many ones as the longest has.
-        ones_ = std::ranges::all_of(packed_.gold_value, [](double x) { return x == 1.0; });
-        if (!ones_) gold_.value.reserve(packed_.gold_index.size());
-        gold_starts_.reserve(static_cast<std::size_t>(n + 1));
-        for (std::int64_t i = 0; i < n; ++i) {
-            std::int64_t before = 0;
-            gold_starts_.push_back(gold_.index.size());
-            for (std::size_t b = 0; b < packed_.blocks.size(); ++b) {
-                const auto& block = packed_.blocks[b];
-                const std::int64_t* range = packed_.gold_starts.data() + b * (n + 1) + i;
-                for (std::int64_t j = range[0]; j < range[1]; ++j) {
-                    gold_.index.push_back(
-                        static_cast<std::int32_t>(packed_.gold_index[j] - starts_[b] - block[i] + before));
-                    if (!ones_) gold_.value.push_back(packed_.gold_value[j]);
-                }
-                before += block[i + 1] - block[i];
-            }
-        }
-        gold_starts_.push_back(gold_.index.size());
-        if (ones_) {
-            std::size_t longest = 0;
-            for (std::int64_t i = 0; i < n; ++i) longest = std::max(longest, gold_starts_[i + 1] - gold_starts_[i]);
-            gold_.value.assign(longest, 1.0);
-        }
-        packed_.gold_starts = packed_.gold_index = {};
-        packed_.gold_value = {};
+    }
+    // The same examples for another thread; null if the oracle is for one thread alone.
+    std::unique_ptr<Examples> another() const {
+        auto oracle = oracle_.another();
+        if (!oracle) return nullptr;
+        return std::unique_ptr<Examples>(new Examples(*this, std::move(oracle), hinge_ ? hinge_->another() : nullptr));
     }
 
-    std::int64_t size() const { return static_cast<std::int64_t>(packed_.scale.size()); }
+    std::int64_t size() const { return static_cast<std::int64_t>(data_->packed.scale.size()); }
     std::int64_t n_weights() const { return map_.n_weights(); }
     std::int64_t parts(std::int64_t i) const { return map_.size(i); }
     std::int64_t most_parts() const { return static_cast<std::int64_t>(augmented_.size()); }
-    double scale(std::int64_t i) const { return packed_.scale[i]; }
+    double scale(std::int64_t i) const { return data_->packed.scale[i]; }
     View gold(std::int64_t i) const {
-        const std::size_t first = gold_starts_[i], n = gold_starts_[i + 1] - first;
-        return {{gold_.index.data() + first, n}, {gold_.value.data() + (ones_ ? 0 : first), n}};
+        const std::size_t first = data_->gold_starts[i], n = data_->gold_starts[i + 1] - first;
+        return {{data_->gold.index.data() + first, n}, {data_->gold.value.data() + (data_->ones ? 0 : first), n}};
     }
     const FeatureMap& map() const { return map_; }
     std::span<double> memory() { return oracle_.memory(); }
@@ -236,9 +222,9 @@ class Examples {
 
     // The output that violates the margin most. The scores change during the call.
     void most_violated(std::int64_t i, double* scores, Sparse& z) {
-        if (!pairs_ && rescaling_ == Rescaling::margin && scale(i) == 1.0 && !all_costs_) {
+        if (!pairs_ && rescaling_ == Rescaling::margin && scale(i) == 1.0 && !data_->all_costs) {
             // Only the costs of the leading parts are added, which are few next to the pairs of many labels.
-            const std::int64_t own = packed_.blocks[0][i + 1] - packed_.blocks[0][i];
+            const std::int64_t own = data_->packed.blocks[0][i + 1] - data_->packed.blocks[0][i];
             std::copy_n(scores, own, augmented_.begin());
             add_costs(i, scores);
             const Status found = oracle_.argmax(i, scores, z);
@@ -316,6 +302,56 @@ class Examples {
     double loss(std::int64_t i, View z) const { return costs(i, z) - costs(i, gold(i)); }
 
    private:
+    // What all threads read.
+    struct Data {
+        Packed packed;
+        std::vector<std::int64_t> starts;
+        bool all_costs = false, ones = false;
+        Sparse gold;  // of all examples, one after the other; values of all alike if `ones`
+        std::vector<std::size_t> gold_starts;
+
+        explicit Data(Packed given) : packed(std::move(given)) {
+            const auto n = static_cast<std::int64_t>(packed.scale.size());
+            std::int64_t start = 0;
+            for (const auto& block : packed.blocks) {
+                starts.push_back(start);
+                start += block.back();
+            }
+            all_costs = packed.costs.size() == start && packed.blocks.size() > 1;
+            gold.index.reserve(packed.gold_index.size());
+            // Gold outputs are mostly zeros and ones: then all of them share as many ones as the longest has.
+            ones = std::ranges::all_of(packed.gold_value, [](double x) { return x == 1.0; });
+            if (!ones) gold.value.reserve(packed.gold_index.size());
+            gold_starts.reserve(static_cast<std::size_t>(n + 1));
+            for (std::int64_t i = 0; i < n; ++i) {
+                std::int64_t before = 0;
+                gold_starts.push_back(gold.index.size());
+                for (std::size_t b = 0; b < packed.blocks.size(); ++b) {
+                    const auto& block = packed.blocks[b];
+                    const std::int64_t* range = packed.gold_starts.data() + b * (n + 1) + i;
+                    for (std::int64_t j = range[0]; j < range[1]; ++j) {
+                        gold.index.push_back(
+                            static_cast<std::int32_t>(packed.gold_index[j] - starts[b] - block[i] + before));
+                        if (!ones) gold.value.push_back(packed.gold_value[j]);
+                    }
+                    before += block[i + 1] - block[i];
+                }
+            }
+            gold_starts.push_back(gold.index.size());
+            if (ones) {
+                std::size_t longest = 0;
+                for (std::int64_t i = 0; i < n; ++i) longest = std::max(longest, gold_starts[i + 1] - gold_starts[i]);
+                gold.value.assign(longest, 1.0);
+            }
+            packed.gold_starts = packed.gold_index = {};
+            packed.gold_value = {};
+        }
+    };
+    Examples(const Examples& other, std::unique_ptr<Oracle> oracle, std::unique_ptr<Hinge> hinge)
+        : own_oracle_(std::move(oracle)), own_hinge_(std::move(hinge)), oracle_(*own_oracle_), map_(other.map_),
+          rescaling_(other.rescaling_), hinge_(own_hinge_.get()), pairs_(other.pairs_), data_(other.data_),
+          augmented_(other.augmented_.size()) {}
+
     // body(part, z + sign y) wherever that is not zero. Outputs mostly agree with the gold one: both lists rise.
     template <class Body>
     static void each_sum(View y, View z, double sign, Body&& body) {
@@ -378,13 +414,13 @@ class Examples {
     }
 
     double costs(std::int64_t i, View z) const {
-        const std::int64_t own = packed_.blocks[0][i + 1] - packed_.blocks[0][i];
+        const std::int64_t own = data_->packed.blocks[0][i + 1] - data_->packed.blocks[0][i];
         double sum = 0.0;
         for (std::size_t j = 0; j < z.index.size(); ++j) {
             if (z.index[j] < own) {
-                sum += z.value[j] * packed_.costs[packed_.blocks[0][i] + z.index[j]];
-            } else if (all_costs_) {
-                sum += z.value[j] * packed_.costs[packed_position(i, z.index[j])];
+                sum += z.value[j] * data_->packed.costs[data_->packed.blocks[0][i] + z.index[j]];
+            } else if (data_->all_costs) {
+                sum += z.value[j] * data_->packed.costs[packed_position(i, z.index[j])];
             }
         }
         return sum;
@@ -393,11 +429,11 @@ class Examples {
     std::int64_t packed_position(std::int64_t i, std::int64_t part) const {
         std::size_t b = 0;
         for (;; ++b) {
-            const std::int64_t own = packed_.blocks[b][i + 1] - packed_.blocks[b][i];
+            const std::int64_t own = data_->packed.blocks[b][i + 1] - data_->packed.blocks[b][i];
             if (part < own) break;
             part -= own;
         }
-        return starts_[b] + packed_.blocks[b][i] + part;
+        return data_->starts[b] + data_->packed.blocks[b][i] + part;
     }
 
     const double* augmented(std::int64_t i, const double* scores) {
@@ -410,23 +446,21 @@ class Examples {
 
     void add_costs(std::int64_t i, double* values) const {
         std::int64_t before = 0;
-        for (std::size_t b = 0; b < (all_costs_ ? packed_.blocks.size() : 1); ++b) {
-            const std::int64_t first = packed_.blocks[b][i], own = packed_.blocks[b][i + 1] - first;
-            packed_.costs.add(starts_[b] + first, own, values + before);
+        for (std::size_t b = 0; b < (data_->all_costs ? data_->packed.blocks.size() : 1); ++b) {
+            const std::int64_t first = data_->packed.blocks[b][i], own = data_->packed.blocks[b][i + 1] - first;
+            data_->packed.costs.add(data_->starts[b] + first, own, values + before);
             before += own;
         }
     }
 
+    std::unique_ptr<Oracle> own_oracle_;  // of another(); null if they are owned elsewhere
+    std::unique_ptr<Hinge> own_hinge_;
     Oracle& oracle_;
     const FeatureMap& map_;
     Rescaling rescaling_;
     Hinge* hinge_;
     bool pairs_;
-    Packed packed_;
-    std::vector<std::int64_t> starts_;
-    bool all_costs_ = false, ones_ = false;
-    Sparse gold_;  // of all examples, one after the other; values of all alike if ones_
-    std::vector<std::size_t> gold_starts_;
+    std::shared_ptr<const Data> data_;
     std::vector<Sparse> ranks_;
     std::vector<double> augmented_, costs_;
 };

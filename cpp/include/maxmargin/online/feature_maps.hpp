@@ -12,6 +12,11 @@
 
 namespace maxmargin::online {
 
+// Working memory of one call, as a map may be read by several threads.
+inline std::unique_ptr<double[]> room(std::int64_t n) {
+    return n > 0 ? std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(n)) : nullptr;
+}
+
 // Row r of a matrix (dense, or compressed) gives m parts; see features/tied.py. All spans outlive the map.
 //   scores[r, c] = sign (constant[c] + sum_f x_rf W[f, c])     W: (d, m), with `alike` d weights for all m parts
 template <class Index>
@@ -35,13 +40,9 @@ class RowsMap final : public FeatureMap {
             std::iota(every_.begin(), every_.end(), Index{0});
         }
         if (s_.some) {
-            std::int64_t most = 0;
             bounds_.reserve(s_.offsets.size());
             for (const std::int64_t row : s_.offsets)
                 bounds_.push_back(std::lower_bound(s_.kept.begin(), s_.kept.end(), row * s_.m) - s_.kept.begin());
-            for (std::size_t i = 1; i < s_.offsets.size(); ++i)
-                most = std::max(most, (s_.offsets[i] - s_.offsets[i - 1]) * s_.m);
-            whole_.resize(static_cast<std::size_t>(most));
         }
     }
 
@@ -52,12 +53,13 @@ class RowsMap final : public FeatureMap {
     }
 
     void scores(std::int64_t i, const double* w, double* out) const override {
-        double* target = s_.some ? whole_.data() : out;
         const std::int64_t begin = s_.offsets[i], rows = s_.offsets[i + 1] - begin, m = s_.m;
+        const auto whole = room(s_.some ? rows * m : 0);
+        double* target = s_.some ? whole.get() : out;
         for (std::int64_t r = 0; r < rows; ++r) row_scores(begin + r, w, target + r * m);
         if (s_.some)
             for (std::int64_t j = bounds_[i]; j < bounds_[i + 1]; ++j)
-                out[j - bounds_[i]] = whole_[s_.kept[j] - begin * m];
+                out[j - bounds_[i]] = whole[s_.kept[j] - begin * m];
     }
 
     // Row by row: those that have one of the parts.
@@ -80,13 +82,9 @@ class RowsMap final : public FeatureMap {
         x *= s_.sign;
         each(i, part, [&](std::int64_t at, double value) { into.add(from + at, x * value); });
     }
-    void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const override {
+    void add(std::int64_t i, std::int64_t part, double x, std::int64_t from, std::vector<Entry>& into) const override {
         x *= s_.sign;
-        y *= x;
-        each(i, part, [&](std::int64_t at, double value) {
-            sum[at] += x * value;
-            late[at] += y * value;
-        });
+        each(i, part, [&](std::int64_t at, double value) { into.push_back({from + at, x * value}); });
     }
 
    private:
@@ -152,7 +150,6 @@ class RowsMap final : public FeatureMap {
     int width_;
     std::vector<Index> every_;
     std::vector<std::int64_t> bounds_;
-    mutable std::vector<double> whole_;
 };
 
 // Several maps. Stacked: parts one after the other. Beside: the same parts, scores added. Member j has the weights from
@@ -175,10 +172,10 @@ class JoinedMap final : public FeatureMap {
                    double* out) const override {
         if (!stacked_) {
             members_.front()->scores_at(i, parts, first, w + first_.front(), out);
-            sum_.resize(std::max(sum_.size(), static_cast<std::size_t>(size(i))));
+            const auto sum = room(size(i));
             for (std::size_t j = 1; j < members_.size(); ++j) {
-                members_[j]->scores_at(i, parts, first, w + first_[j], sum_.data());
-                for (const std::int32_t p : parts) out[p - first] += sum_[p - first];
+                members_[j]->scores_at(i, parts, first, w + first_[j], sum.get());
+                for (const std::int32_t p : parts) out[p - first] += sum[p - first];
             }
             return;
         }
@@ -201,13 +198,22 @@ class JoinedMap final : public FeatureMap {
         }
         const std::int64_t n = size(i);
         members_.front()->scores(i, w + first_.front(), out);
-        sum_.resize(std::max(sum_.size(), static_cast<std::size_t>(n)));
+        const auto sum = room(n);
         for (std::size_t j = 1; j < members_.size(); ++j) {
-            members_[j]->scores(i, w + first_[j], sum_.data());
-            for (std::int64_t p = 0; p < n; ++p) out[p] += sum_[p];
+            members_[j]->scores(i, w + first_[j], sum.get());
+            for (std::int64_t p = 0; p < n; ++p) out[p] += sum[p];
         }
     }
     void add(std::int64_t i, std::int64_t part, double x, std::int64_t from, Accumulator& into) const override {
+        add_to(i, part, x, from, into);
+    }
+    void add(std::int64_t i, std::int64_t part, double x, std::int64_t from, std::vector<Entry>& into) const override {
+        add_to(i, part, x, from, into);
+    }
+
+   private:
+    template <class Into>
+    void add_to(std::int64_t i, std::int64_t part, double x, std::int64_t from, Into& into) const {
         for (std::size_t j = 0; j < members_.size(); ++j) {
             const std::int64_t own = stacked_ ? members_[j]->size(i) : 0;
             if (!stacked_ || part < own) members_[j]->add(i, part, x, from + first_[j], into);
@@ -215,21 +221,11 @@ class JoinedMap final : public FeatureMap {
             part -= own;
         }
     }
-    void add(std::int64_t i, std::int64_t part, double x, double y, double* sum, double* late) const override {
-        for (std::size_t j = 0; j < members_.size(); ++j) {
-            const std::int64_t own = stacked_ ? members_[j]->size(i) : 0;
-            if (!stacked_ || part < own) members_[j]->add(i, part, x, y, sum + first_[j], late + first_[j]);
-            if (stacked_ && part < own) return;
-            part -= own;
-        }
-    }
 
-   private:
     std::vector<std::shared_ptr<FeatureMap>> members_;
     std::vector<std::int64_t> first_;
     std::int64_t n_weights_;
     bool stacked_;
-    mutable std::vector<double> sum_;
 };
 
 }  // namespace maxmargin::online

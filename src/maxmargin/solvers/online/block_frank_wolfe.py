@@ -21,9 +21,14 @@ start, whatever its penalty, example weights or loss: outputs that are feasible 
 outputs get the remaining weight.
 
 Cost of a pass: one argmax of every example, its scores once, where a new output differs its features twice; a kept pass
-a fifth of that. Memory: the parts in which kept outputs (``outputs`` per example at most) differ from the gold one, and
-five weight-sized vectors. Visits are one after the other: threads only help in certificates. Deterministic given
-``random_state``.
+a fifth of that. Memory: the parts in which kept outputs (``outputs`` per example at most) differ from the gold one,
+five weight-sized vectors, and one more for each further thread.
+
+*Threads*: of many examples, :data:`GROUP` at a time are visited at the same weights, by all threads: each finds its
+most violated output and where its dual variables should go. Then one after the other moves as far along that way as
+increases the dual most; where that is less than half of the way, the example looks once more among its kept outputs. So
+the dual never falls, and weights have the same bits for any number of threads. Below ``2 GROUP_SHARE`` examples, and
+where the argmax is written in Python, one thread does all. Deterministic given ``random_state``.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks, _kernels
+from maxmargin import _checks, _kernels, _threads
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import Run, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
@@ -52,6 +57,15 @@ REFRESH = 20
 """Passes after which ``g`` is recomputed, as sums of changes drift by rounding."""
 SWEEP = 10
 """With sampling by gap, one pass in this many visits all examples: gaps not seen for long are out of date."""
+
+
+GROUP, GROUP_SHARE = 16, 512
+"""Examples visited at the same weights: as many, but at most one in so many of all."""
+
+
+def group_of(n_examples: int) -> int:
+    """How many examples are visited at the same weights."""
+    return max(1, min(GROUP, n_examples // GROUP_SHARE))
 
 
 def _is_mark(passes: int) -> bool:
@@ -141,6 +155,7 @@ class BlockFrankWolfe(OnlineSolver):
             self.outputs,
             float(self.cache),
             0.01 if self.cache else 0.0,
+            group_of(run.whole.n_examples),
         )
 
     def state_dict(self, state: BlockState) -> StateDict:
@@ -213,10 +228,10 @@ class BlockFrankWolfe(OnlineSolver):
     def step(self, run: Run, state: BlockState) -> BlockState:
         """One pass, and those over the kept outputs."""
         blocks, n = state.blocks, run.whole.structure.n_examples
-        calls, _ = finite_pass(blocks.pass_over, self._order(run, state), False)
+        calls, _ = finite_pass(blocks.pass_over, self._order(run, state), False, _threads.current())
         run.counters.argmax += calls / max(n, 1)
         for _ in range(self.kept_passes):
-            finite_pass(blocks.pass_over, run.random.permutation(n), True)
+            finite_pass(blocks.pass_over, run.random.permutation(n), True, _threads.current())
         passes = state.passes + 1
         if passes % REFRESH == 0:
             blocks.refresh()
