@@ -9,6 +9,7 @@ import pytest
 from data import PickOne, chains, cuts, matchings, picks
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import STRUCTURES, make
 from sklearn.base import clone
 
 from maxmargin import CandidatesSVM, ChainSVM, StructuredSVM
@@ -379,3 +380,17 @@ def test_costs_are_refused_beside_a_loss_and_with_slack_if_negative():
         problem_of(packed, gold, np.ones(4))
     with pytest.raises(ValueError, match="costs must be finite numbers, got NaN or infinity"):
         problem_of(packed, gold, np.full(5, np.inf))
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_quick_costs_are_the_same(kind: str) -> None:
+    """Of a problem that is made again, with the same bits and types."""
+    problem = make(kind)
+    losses = [Hamming(), Hamming(2.0, 2.0)] if problem.structure.categorical else [Hamming(), Hamming(1.0, 3.0)]
+    for loss in (*losses, Hamming(0.5, 0.5)):
+        args = problem.structure, problem.features, problem.gold_point, loss, problem.region
+        for options in ({}, {"example_weight": np.arange(1.0, 5.0)}):
+            one, other = Problem.build(*args, **options), Problem.again(*args, **options)
+            assert one.constant == other.constant
+            assert one.leading_costs.dtype == other.leading_costs.dtype
+            assert np.array_equal(one.leading_costs, other.leading_costs)

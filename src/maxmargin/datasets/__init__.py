@@ -3,8 +3,8 @@
 from maxmargin.datasets.dataset import Shard, ShardedDataset
 from maxmargin.datasets.examples import Examples
 from maxmargin.datasets.freezing import FrozenError
-from maxmargin.datasets.shard_file import ShardError
 from maxmargin.datasets.sources import ColumnSource, DataBlock, DataSource, IteratorSource, SequenceSource, parquet
+from maxmargin.execution import ShardError
 
 __all__ = [
     "ColumnSource",

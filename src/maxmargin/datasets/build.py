@@ -22,7 +22,7 @@ from maxmargin._files import remove_leftovers
 from maxmargin._locks import FileInUseError, FileLock
 from maxmargin._messages import FileContentError
 from maxmargin._version import __version__
-from maxmargin.datasets.dataset import ENCODER, INDEX, JOURNAL, Good, Shard, write_index, write_shard
+from maxmargin.datasets.dataset import ENCODER, INDEX, JOURNAL, Good, Shard, settings_of, write_index, write_shard
 from maxmargin.datasets.examples import Examples
 from maxmargin.datasets.sources import Blocks, DataBlock, SourceError, as_source
 from maxmargin.encoders.base import Encoder
@@ -62,7 +62,7 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     lock = _locked(folder)
     try:
-        builder = _Builder(folder, fitted, blocks, shard_parts, good)
+        builder = _Builder(folder, fitted, settings_of(encoder), blocks, shard_parts, good)
         builder.begin(resume=resume)
         builder.run()
         builder.finish()
@@ -102,7 +102,7 @@ def _check_folder(folder: Path, overwrite: bool, resume: bool) -> None:
 
 
 @contextlib.contextmanager
-def _numbered(first: Callable[[], int]) -> Iterator[None]:
+def renumbered(first: Callable[[], int]) -> Iterator[None]:
     """Count examples in errors from the beginning of the source, not of a block."""
     try:
         yield
@@ -126,7 +126,7 @@ class _Pairs:
 
 
 def _learned(encoder: Encoder, blocks: Blocks) -> Encoder:
-    with _numbered(lambda: blocks.first):
+    with renumbered(lambda: blocks.first):
         return encoder.learn_blocks(_Pairs(blocks))
 
 
@@ -162,10 +162,12 @@ class _Progress:
 class _Builder:
     """The second pass."""
 
-    def __init__(self, folder: Path, encoder: Encoder, blocks: Blocks, shard_parts: int, good: Good | None) -> None:
+    def __init__(
+        self, folder: Path, encoder: Encoder, settings: str, blocks: Blocks, shard_parts: int, good: Good | None
+    ) -> None:
         self.folder, self.encoder, self.blocks, self.shard_parts, self.good = folder, encoder, blocks, shard_parts, good
         self.progress = _Progress([])
-        self.digest = ""
+        self.described = {"settings": settings, "encoder": ""}
 
     def begin(self, *, resume: bool) -> None:
         """Write the encoder and begin the journal; or read what an earlier build has done."""
@@ -178,8 +180,8 @@ class _Builder:
             for one in self.folder.glob("*.shard"):
                 one.unlink()
         model_file.write(self.folder / ENCODER, header, arrays)
-        self.digest = hashlib.sha256((self.folder / ENCODER).read_bytes()).hexdigest()
-        settings = {"library": __version__, "encoder": self.digest, "shard_parts": self.shard_parts}
+        self.described["encoder"] = hashlib.sha256((self.folder / ENCODER).read_bytes()).hexdigest()
+        settings = {"library": __version__, **self.described, "shard_parts": self.shard_parts}
         if not going_on:
             self._record(settings)
             return
@@ -209,7 +211,7 @@ class _Builder:
     def run(self) -> None:
         """Encode all examples that have not been encoded yet."""
         for block in self._groups():
-            with _numbered(lambda: self.progress.done):
+            with renumbered(lambda: self.progress.done):
                 self._encode(block)
 
     def _groups(self) -> Iterator[DataBlock]:
@@ -263,7 +265,9 @@ class _Builder:
     def finish(self) -> None:
         """Write the index; the dataset is complete."""
         progress = self.progress
-        write_index(self.folder, self.encoder, self.digest, progress.shards, progress.formulation, bool(progress.costs))
+        write_index(
+            self.folder, self.encoder, self.described, progress.shards, progress.formulation, bool(progress.costs)
+        )
         (self.folder / JOURNAL).unlink()
 
 

@@ -18,20 +18,23 @@ from pathlib import Path
 from typing import Any
 
 from maxmargin import _checks, model_file
+from maxmargin._digest import digest
 from maxmargin._files import replacing
 from maxmargin._version import __version__
 from maxmargin.datasets import shard_file
-from maxmargin.datasets.examples import Examples
+from maxmargin.datasets.examples import Examples, ProblemSettings
 from maxmargin.datasets.freezing import FrozenError, freeze, thaw
-from maxmargin.datasets.shard_file import ShardError
 from maxmargin.datasets.sources import BLOCK_EXAMPLES
 from maxmargin.encoders.base import Batch, Encoder, stored_encoder
+from maxmargin.execution import ShardedProblem, ShardError
 from maxmargin.features.base import Features
 from maxmargin.problem import GoodOutputs
-from maxmargin.structures.base import SHARD_PARTS, Structure
+from maxmargin.structures.base import SHARD_PARTS, FloatArray, Structure
 from maxmargin.structures.sparse import SparsePoint
 
 FORMAT = 1
+_LONGEST = 600
+"""Characters of an encoder's settings that are kept as they are."""
 INDEX, ENCODER, JOURNAL = "index.json", "encoder.model", "building.jsonl"
 _NAME = re.compile(r"[0-9]{6,9}\.shard")
 _AGAIN = "copy the folder again, or build the dataset anew"
@@ -84,6 +87,7 @@ class ShardedDataset:
         folder: the folder.
         shards: its files, in order.
         n_weights: length of the weights of a model.
+        settings: the encoder before it was fitted, as Python writes it.
         formulation: which good outputs the examples have; "gold" for one each.
 
     Raises:
@@ -98,6 +102,7 @@ class ShardedDataset:
             self.shards = tuple(Shard.parse(one) for one in index["shards"])
             self.n_weights = _checks.integer("n_weights", index["n_weights"], least=0)
             self.formulation, self.has_costs = str(index["formulation"]), bool(index["costs"])
+            self.settings = str(index["settings"])
             self._encoder_digest, self.digest = str(index["encoder"]), str(index["digest"])
             ends = [0, *(one.first + one.examples for one in self.shards)]
             if not self.shards or any(one.first != end for one, end in zip(self.shards, ends, strict=False)):
@@ -155,6 +160,19 @@ class ShardedDataset:
         )
         return cls(target)
 
+    def problem(self, settings: ProblemSettings, C: float) -> ShardedProblem:
+        """The training problem; its pieces are opened as they are used."""
+        from maxmargin.datasets.pieces import problem_of
+
+        return problem_of(self, settings, C)
+
+    def weights_of(self, weights: FloatArray) -> FloatArray:
+        """Weights of the model from those of :meth:`problem`."""
+        return weights
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, (self.folder, self.digest)
+
     def __len__(self) -> int:
         """Number of examples."""
         return self.shards[-1].first + self.shards[-1].examples
@@ -186,6 +204,14 @@ class ShardedDataset:
         except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError, RecursionError) as error:
             raise ShardError(f"{path} cannot be used ({error}); {_AGAIN}") from None
 
+    def require(self, encoder: Encoder) -> None:
+        """ValueError unless the dataset was built with an encoder of these settings."""
+        if self.settings != settings_of(encoder):
+            raise ValueError(
+                f"{self.folder} was built with {self.settings}, and this is {settings_of(encoder)}; give the same "
+                "settings, or build another dataset"
+            )
+
     def examples(self, shard: int) -> Examples:
         """The examples of one shard, around memory that is mapped from its file.
 
@@ -214,6 +240,20 @@ class ShardedDataset:
             shard_file.read(self.folder / entry.file, entry.digest, verify=True)
 
 
+def _opened(folder: Path, wanted: str) -> ShardedDataset:
+    """A dataset in another process, which must be the same."""
+    dataset = ShardedDataset(folder)
+    if dataset.digest != wanted:
+        raise ShardError(f"{folder} holds another dataset than before; {_AGAIN}")
+    return dataset
+
+
+def settings_of(encoder: Encoder) -> str:
+    """An encoder that has not been fitted, as Python writes it; shortened to a digest where that is long."""
+    text = repr(encoder)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({digest(text)})"
+
+
 _FIELDS = "batch", "gold", "example_weight", "loss_weight", "costs", "good"
 
 
@@ -222,9 +262,9 @@ def write_shard(path: Path, first: int, examples: Examples) -> Shard:
     examples.batch.features.adjoint(examples.gold.dense())  # makes what a file keeps and takes time to make
     parts = {name: getattr(examples, name) for name in _FIELDS}
     description, arrays = freeze(parts, examples.encoder.shared)
-    length, digest = shard_file.write(path, {"examples": description}, arrays)
+    length, found = shard_file.write(path, {"examples": description}, arrays)
     structure = examples.batch.structure
-    return Shard(path.name, first, structure.n_examples, structure.n_parts, length, digest)
+    return Shard(path.name, first, structure.n_examples, structure.n_parts, length, found)
 
 
 def _checked(found: Any, entry: Shard, n_weights: int) -> dict[str, Any]:
@@ -260,23 +300,23 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _verified(path: Path, digest: str) -> bool:
-    return _known.get((str(path), digest)) == _stamp(path)
+def _verified(path: Path, wanted: str) -> bool:
+    return _known.get((str(path), wanted)) == _stamp(path)
 
 
-def _remember(path: Path, digest: str) -> None:
-    _known[str(path), digest] = _stamp(path)
+def _remember(path: Path, found: str) -> None:
+    _known[str(path), found] = _stamp(path)
 
 
 def write_index(
-    folder: Path, encoder: Encoder, digest: str, shards: list[Shard], formulation: str, costs: bool
+    folder: Path, encoder: Encoder, described: dict[str, Any], shards: list[Shard], formulation: str, costs: bool
 ) -> None:
-    """Write the index, which makes the folder a dataset."""
+    """Write the index, which makes the folder a dataset; ``described``: entries of the encoder."""
     index = {
         "format": FORMAT,
         "library": __version__,
         "kind": encoder.kind,
-        "encoder": digest,
+        **described,
         "n_weights": encoder.n_weights,
         "examples": sum(one.examples for one in shards),
         "parts": sum(one.parts for one in shards),

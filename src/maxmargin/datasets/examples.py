@@ -127,19 +127,30 @@ class Examples:
         """The training problem."""
         if self.costs is not None:
             refuse_loss(settings)
-        problem = Problem.build(
+        region = settings.region(self.encoder, self.batch.features.n_weights, C)
+        problem = self.problem_of(settings.loss_used(), region, settings.rescaling, settings.slack)
+        return problem if self.anchor is None else problem.around(self.anchor)
+
+    def problem_of(self, loss: Loss, region: Region, rescaling: str, slack: str, *, known: bool = False) -> Problem:
+        """The problem with a loss, unless the examples have costs; ``known``: the same was made and checked before."""
+        make = Problem.again if known else Problem.build
+        return make(
             self.batch.structure,
             self.batch.features,
             self.gold,
-            settings.loss_used() if self.costs is None else self.costs,
-            settings.region(self.encoder, self.batch.features.n_weights, C),
+            loss if self.costs is None else self.costs,
+            region,
             example_weight=self.example_weight,
             loss_weight=self.loss_weight,
-            rescaling=settings.rescaling,
-            slack=settings.slack,
+            rescaling=rescaling,
+            slack=slack,
             good=self.good,
         )
-        return problem if self.anchor is None else problem.around(self.anchor)
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether costs were given in place of a loss."""
+        return self.costs is not None
 
     def weights_of(self, weights: FloatArray) -> FloatArray:
         """Weights of the model from those of :meth:`problem`."""

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._files import replacing
-from maxmargin._messages import FileContentError
+from maxmargin.execution import ShardError
 
 MAGIC = b"\x89MMDATA\n"
 VERSION = 1
@@ -41,10 +41,6 @@ _MAX_HEADER = 1 << 28
 _CHUNK = 1 << 24
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1")
 _AGAIN = "copy it again, or build the dataset anew"
-
-
-class ShardError(FileContentError):
-    """A file of a dataset is missing, damaged, or not what the dataset's index says it is."""
 
 
 def _padding(length: int) -> int:

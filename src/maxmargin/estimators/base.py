@@ -19,6 +19,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _checks, _threads
+from maxmargin.datasets import ShardedDataset
+from maxmargin.datasets.dataset import Good
 from maxmargin.encoders import PartsEncoder, ProgramEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Loss
@@ -165,8 +167,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Sequence[Any],
-        y: Sequence[Any],
+        X: Sequence[Any] | ShardedDataset,
+        y: Sequence[Any] | None = None,
         sample_weight: npt.ArrayLike | None = None,
         *,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
@@ -176,7 +178,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         """Train.
 
         Args:
-            X: inputs, one per example.
+            X: inputs, one per example; or a dataset on disk (:meth:`build_dataset`), which has the outputs, weights and
+                costs of its examples.
             y: gold outputs, one per example.
             sample_weight: weight of each example, shape ``(n_examples,)``.
             loss_weight: for each example, how much each of its variables counts in the loss (positions of a chain,
@@ -190,9 +193,44 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         Returns:
             The estimator. Warns with ConvergenceWarning if the gap did not close.
         """
-        return self._fit(lambda: self._examples(X, y, sample_weight, loss_weight, costs), dev)
+        if isinstance(X, ShardedDataset):
+            return self._fit_dataset(X, dev, y=y, sample_weight=sample_weight, loss_weight=loss_weight, costs=costs)
+        return self._fit(lambda: self._examples(X, given_outputs(y), sample_weight, loss_weight, costs), dev)
 
-    def _fit(self, prepare: Callable[[], Examples], dev: tuple[Sequence[Any], Sequence[Any]] | None) -> Self:
+    def build_dataset(self, folder: str | Path, source: Any, **options: Any) -> ShardedDataset:
+        """Encode examples for this estimator into a folder, from which :meth:`fit` trains in the memory of one shard.
+
+        Args:
+            folder: the folder.
+            source: the examples, see :meth:`maxmargin.ShardedDataset.build`.
+            options: further options of :meth:`maxmargin.ShardedDataset.build`.
+        """
+        with _threads.threads(self.n_jobs):
+            return ShardedDataset.build(folder, self._encoder(), source, good=self._good_finder(), **options)
+
+    def _good_finder(self) -> Good | None:
+        """What finds the good outputs of a block of a dataset; None for one gold output each."""
+        return None
+
+    def _fit_dataset(
+        self, dataset: ShardedDataset, dev: tuple[Sequence[Any], Sequence[Any]] | None, **given: Any
+    ) -> Self:
+        """Train on a dataset, which has all that could be given beside it."""
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"a dataset has its own {name}; leave it out, or give it to build_dataset")
+        dataset.require(self._encoder())
+        formulation = getattr(self, "formulation", "gold")
+        if dataset.formulation != formulation:
+            raise ValueError(
+                f'{dataset.folder} was built with formulation="{dataset.formulation}", not "{formulation}"; build it '
+                "with build_dataset of this estimator"
+            )
+        return self._fit(lambda: dataset, dev)
+
+    def _fit(
+        self, prepare: Callable[[], Examples | ShardedDataset], dev: tuple[Sequence[Any], Sequence[Any]] | None
+    ) -> Self:
         """Train on the examples that ``prepare`` makes, with the estimator's threads."""
         _checks.flag("warm_start", self.warm_start)
         settings, hooks = self._settings(), self._hooks()
@@ -260,3 +298,10 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the trained model to a file that :func:`maxmargin.load` reads."""
         self._model().save(path)
+
+
+def given_outputs(y: Sequence[Any] | None) -> Sequence[Any]:
+    """The outputs beside inputs; ValueError if there are none."""
+    if y is None:
+        raise ValueError("y is missing: give one output per example, or a ShardedDataset in place of X and y")
+    return y

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin.encoders.base import Encoder
+from maxmargin.datasets import ShardedDataset
+from maxmargin.datasets.dataset import Good
+from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.encoders.data import checks
-from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
+from maxmargin.estimators.base import SettingsArguments, StructuredSVM, given_outputs, takes_settings
 from maxmargin.features.kernel import Kernel
 from maxmargin.problem import CandidateSets
 from maxmargin.problem.good import FORMULATIONS
@@ -67,8 +69,8 @@ class CandidatesSVM(StructuredSVM):
 
     def fit(
         self,
-        X: Sequence[Any],
-        y: Sequence[Any],
+        X: Sequence[Any] | ShardedDataset,
+        y: Sequence[Any] | None = None,
         sample_weight: npt.ArrayLike | None = None,
         *,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
@@ -85,7 +87,13 @@ class CandidatesSVM(StructuredSVM):
                 candidate is compared with, where it is not to be found by a distance of the features; numbers of good
                 candidates are not read.
         """
-        return self._fit(lambda: self._examples(X, y, sample_weight, loss_weight, costs, nearest), dev)
+        if isinstance(X, ShardedDataset):
+            given = {"y": y, "sample_weight": sample_weight, "loss_weight": loss_weight, "costs": costs}
+            return self._fit_dataset(X, dev, **given, nearest=nearest)
+        return self._fit(lambda: self._examples(X, given_outputs(y), sample_weight, loss_weight, costs, nearest), dev)
+
+    def _good_finder(self) -> Good:
+        return self._good
 
     def _examples(
         self,
@@ -100,13 +108,17 @@ class CandidatesSVM(StructuredSVM):
         if self.features is not None and self.distance is not None:
             raise ValueError("distance compares rows of explicit features; leave it out, or give no kernel")
         examples = super()._examples(X, y, sample_weight, loss_weight, costs)
-        encoder, batch = examples.encoder, examples.batch
+        return replace(examples, good=self._good(examples.encoder, examples.batch, y, nearest))
+
+    def _good(
+        self, encoder: Encoder, batch: Batch, y: Sequence[Any], nearest: Sequence[npt.ArrayLike] | None = None
+    ) -> CandidateSets | None:
+        """The good candidates of a batch; None where each example must have one."""
         assert isinstance(encoder, CandidatesEncoder)
         mask = encoder.good(batch, y)
         if self.formulation != "gold":
             near = None if nearest is None else checks.numbers(nearest, batch.structure.sizes, "nearest")
-            sets = CandidateSets.build(batch.structure, batch.features, mask, self.formulation, self.distance, near)
-            return replace(examples, good=sets)
+            return CandidateSets.build(batch.structure, batch.features, mask, self.formulation, self.distance, near)
         if nearest is not None:
             raise ValueError('nearest is for formulation="nearest"; leave it out')
         several = batch.structure.by_example(mask.astype(np.float64)) > 1.0
@@ -115,4 +127,4 @@ class CandidatesSVM(StructuredSVM):
                 f"example {int(np.flatnonzero(several)[0])}: several candidates are good; "
                 'use formulation="nearest", "all" or "best", or give one'
             )
-        return examples
+        return None

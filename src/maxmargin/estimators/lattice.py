@@ -9,7 +9,8 @@ from typing import Any, Unpack
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin.encoders.base import Encoder
+from maxmargin.datasets.dataset import Good
+from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.lattice import LatticeEncoder
 from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings
 from maxmargin.features.kernel import Kernel
@@ -66,17 +67,23 @@ class LatticeSVM(StructuredSVM):
     ) -> Examples:
         _checks.one_of("formulation", self.formulation, FORMULATIONS)
         examples = super()._examples(X, y, sample_weight, loss_weight, costs)
-        encoder, batch = examples.encoder, examples.batch
+        return replace(examples, good=self._good(examples.encoder, examples.batch, y))
+
+    def _good_finder(self) -> Good:
+        return self._good
+
+    def _good(self, encoder: Encoder, batch: Batch, y: Sequence[Any]) -> PathSets | None:
+        """The good paths of a batch; None where each example must have one."""
         assert isinstance(encoder, LatticeEncoder)
         paths = encoder.good(batch, y)
         if self.formulation != "gold":
-            return replace(examples, good=PathSets.build(batch.structure, paths, self.formulation))
+            return PathSets.build(batch.structure, paths, self.formulation)
         for index, own in enumerate(paths):
             if len(own) > 1:
                 raise ValueError(
                     f'example {index}: several paths are good; use formulation="all" or "best", or give one'
                 )
-        return examples
+        return None
 
     def k_best(self, X: Sequence[Any], k: int, distinct: str = "paths") -> list[list[tuple[Any, float]]]:
         """The ``k`` best paths of each example with their scores, best first.

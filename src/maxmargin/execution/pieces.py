@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._messages import FileContentError
 from maxmargin.problem import Problem
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import IntArray
 
 
-class ShardError(RuntimeError):
+class ShardError(FileContentError):
     """A shard of the data is missing, damaged, or cannot be worked on; the message names it."""
 
 
@@ -54,6 +55,10 @@ class PieceSource(ABC):
     @abstractmethod
     def open(self, number: int) -> Piece:
         """A piece by its number; its memory is released when it is dropped. ShardError if it cannot be read."""
+
+    def fingerprint(self) -> dict[str, str] | None:
+        """What identifies the problem of all pieces, as its own fingerprint; None leaves it to a pass over them."""
+        return None
 
     def between(self, first: int, last: int) -> PieceSource:
         """The source of some consecutive pieces."""

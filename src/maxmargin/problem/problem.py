@@ -166,6 +166,30 @@ class Problem:
             _check_losses(problem)
         return problem
 
+    @classmethod
+    def again(
+        cls,
+        structure: Structure,
+        features: Features,
+        gold: SparsePoint,
+        loss: Loss | FloatArray,
+        region: Region,
+        *,
+        example_weight: FloatArray | None = None,
+        loss_weight: FloatArray | None = None,
+        rescaling: str = "margin",
+        slack: str = "linear",
+        good: GoodOutputs | None = None,
+    ) -> Problem:
+        """The problem that :meth:`build` made of the same data before, without its checks where that saves time."""
+        if isinstance(loss, Loss) and example_weight is None and loss_weight is None:
+            found = loss.quick_costs(structure, gold)
+            if found is not None:
+                return cls(structure, features, gold, *found, region, None, rescaling, slack, good)
+        weights = {"example_weight": example_weight, "loss_weight": loss_weight}
+        how = {"rescaling": rescaling, "slack": slack, "good": good}
+        return cls.build(structure, features, gold, loss, region, **weights, **how)  # type: ignore[arg-type]
+
     def fingerprint(self) -> dict[str, str]:
         """Hashes of the numbers in the structure, the gold outputs, the features and so on, by their names.
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.datasets.examples import Examples
+from maxmargin.datasets import Examples, ShardedDataset
+from maxmargin.execution import ShardedProblem
 from maxmargin.model import Model
 from maxmargin.optimization.base import Start
 from maxmargin.problem import Problem
@@ -42,6 +43,15 @@ class BestGood(Hooks):
         if previous is None:
             return examples, problem, None
         return examples, problem, Start(examples.encoder.to_training(previous.encoder, previous.weights))
+
+    def begin_sharded(
+        self, dataset: ShardedDataset, problem: ShardedProblem, previous: Model | None
+    ) -> tuple[ShardedDataset, ShardedProblem, Start | None]:
+        """Refuse: the good outputs of each example change between rounds."""
+        raise ValueError(
+            'formulation="best" chooses among the good outputs of all examples in rounds, and a ShardedDataset stays '
+            'as it is; use "all" or "nearest", or train in memory'
+        )
 
     def complete(self, model: Model, turn: int) -> Examples | None:
         """The examples with the good outputs of the largest score; None if they are the same, or at the limit."""

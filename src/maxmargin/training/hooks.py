@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from maxmargin.datasets.examples import Examples
+from maxmargin.datasets import Examples, ShardedDataset
+from maxmargin.execution import ShardedProblem
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 
 
 class Hooks:
     """Additions of a task to training; these do nothing."""
 
-    def solver(self, problem: Problem) -> tuple[Solver, str] | None:
+    def solver(self, problem: BaseProblem) -> tuple[Solver, str] | None:
         """The solver that "auto" stands for, and why; None leaves the choice to the library."""
         return None
 
@@ -26,6 +27,12 @@ class Hooks:
             previous: the model of the round before; None in the first.
         """
         return examples, problem, None
+
+    def begin_sharded(
+        self, dataset: ShardedDataset, problem: ShardedProblem, previous: Model | None
+    ) -> tuple[ShardedDataset, ShardedProblem, Start | None]:
+        """As :meth:`begin`, for examples on disk."""
+        return dataset, problem, None
 
     def complete(self, model: Model, turn: int) -> Examples | None:
         """The examples of the next round, where gold outputs were partly unknown and ``model`` completes them.

@@ -21,7 +21,7 @@ from maxmargin.optimization.callbacks import Callback, ProgressBar, Validation, 
 from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.optimization.loop import generator
 from maxmargin.optimization.stopping import Stop
-from maxmargin.problem import RESCALINGS, SLACKS, Problem
+from maxmargin.problem import RESCALINGS, SLACKS, BaseProblem
 from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import BlockFrankWolfe, DualExtragradient, choose
 from maxmargin.structures._arrays import array_of
@@ -154,7 +154,7 @@ class Settings:
         kind = L1 if self.norm == "l1" else L2
         return kind(C=C, radius=np.inf if self.radius is None else self.radius, nonnegative=mask)
 
-    def solver_for(self, problem: Problem) -> tuple[Solver, str]:
+    def solver_for(self, problem: BaseProblem) -> tuple[Solver, str]:
         """The solver, and why it was chosen."""
         if isinstance(self.solver, Solver):
             return self.solver, "chosen by the caller"

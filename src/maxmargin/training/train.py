@@ -18,7 +18,7 @@ import numpy.typing as npt
 from maxmargin import _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
-from maxmargin.datasets.examples import Examples
+from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming
 from maxmargin.model import Model, Training
@@ -28,7 +28,7 @@ from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.optimization.loop import solve
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.stopping import Status
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem
 from maxmargin.structures.base import FloatArray
 from maxmargin.training import selection
 from maxmargin.training.hooks import Hooks
@@ -87,7 +87,7 @@ def dev_score(encoder: Encoder, dev: Any, settings: Settings) -> Score | None:
 
 
 def train_examples(
-    examples: Examples,
+    examples: Examples | ShardedDataset,
     settings: Settings,
     *,
     score: Score | None = None,
@@ -97,7 +97,7 @@ def train_examples(
     """Train on encoded examples.
 
     Args:
-        examples: the examples of the first round.
+        examples: the examples of the first round, in memory or on disk.
         settings: how to train.
         score: the dev score of a model; None without dev data.
         start: where the first round starts, unless a hook says otherwise.
@@ -149,7 +149,7 @@ def _record(model: Model) -> Training:
 
 
 def _round(
-    examples: Examples,
+    examples: Examples | ShardedDataset,
     settings: Settings,
     score: Score | None,
     start: Start,
@@ -170,7 +170,7 @@ def _round(
         checkpoints += [checkpoint] if checkpoint is not None else []
         # Every C has the same start: started from the solution for another C, its first dev score would be of that one.
         try:
-            own, problem, given = hooks.begin(own, own.problem(settings, C), previous)
+            own, problem, given = _begun(own, settings, C, hooks, previous)
             model = _run(own, problem, C, settings, score, start if given is None else given, checkpoint, hooks)
         except KeyboardInterrupt:  # before its first weights
             if best is None:
@@ -189,9 +189,18 @@ def _round(
     return replace(best, training=record, metadata={**best.metadata, **choice})
 
 
+def _begun(
+    examples: Examples | ShardedDataset, settings: Settings, C: float, hooks: Hooks, previous: Model | None
+) -> tuple[Examples | ShardedDataset, BaseProblem, Start | None]:
+    """Examples and problem of a run as hooks leave them, and where it starts."""
+    if isinstance(examples, ShardedDataset):
+        return hooks.begin_sharded(examples, examples.problem(settings, C), previous)
+    return hooks.begin(examples, examples.problem(settings, C), previous)
+
+
 def _run(
-    examples: Examples,
-    problem: Problem,
+    examples: Examples | ShardedDataset,
+    problem: BaseProblem,
     C: float,
     settings: Settings,
     score: Score | None,
@@ -236,7 +245,7 @@ def _nothing_learned(weights: FloatArray) -> bool:
     return len(weights) > 0 and not weights.any()
 
 
-def _remedy_of_zeros(problem: Problem) -> str:
+def _remedy_of_zeros(problem: BaseProblem) -> str:
     """The sentence that announces a model without any weight, whatever the status of its run."""
     said = "all weights of the model are zero, so that all outputs of an example have the same score"
     if not problem.region.certifies:
@@ -244,13 +253,15 @@ def _remedy_of_zeros(problem: Problem) -> str:
     return f"{said}; raise C or the radius (less regularization), or check that the features tell outputs apart"
 
 
-def _metadata(examples: Examples, settings: Settings, problem: Problem, solution: Solution) -> dict[str, Any]:
+def _metadata(
+    examples: Examples | ShardedDataset, settings: Settings, problem: BaseProblem, solution: Solution
+) -> dict[str, Any]:
     """How a model was trained, as plain JSON values."""
     loss, certificate = settings.loss_used(), solution.certificate
     named = repr(loss) if isinstance(loss, Hamming) else type(loss).__name__
     return {
         **{name: _number(value) for name, value in problem.region.metadata().items()},
-        "loss": named if examples.costs is None else "given costs",
+        "loss": "given costs" if examples.has_costs else named,
         **({"rescaling": problem.rescaling} if problem.rescaling != "margin" else {}),
         **({"slack": problem.slack} if problem.slack != "linear" else {}),
         **({"formulation": problem.good.formulation} if problem.good is not None else {}),

@@ -25,7 +25,7 @@ from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.loop import ConvergenceWarning, convergence_warning
 from maxmargin.optimization.stopping import Status
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import SimplicialDecomposition
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
@@ -232,7 +232,7 @@ class Imputation(Hooks):
     def __init__(self, pairs: AnnotatedPairs, rounds: int) -> None:
         self._pairs, self._rounds = pairs, rounds
 
-    def solver(self, problem: Problem) -> tuple[Solver, str]:
+    def solver(self, problem: BaseProblem) -> tuple[Solver, str]:
         """Simplicial decomposition."""
         return SimplicialDecomposition(), WHY
 

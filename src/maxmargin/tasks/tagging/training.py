@@ -36,7 +36,7 @@ from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.callbacks import ProgressBar
 from maxmargin.optimization.loop import generator
-from maxmargin.problem import Problem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.constraints import odd_sentences
@@ -314,7 +314,7 @@ class TaggingHooks(Hooks):
         anchor = self.before.weight_layout.carried(self.before.weights, encoder.weight_layout)
         return replace(examples, anchor=anchor)
 
-    def solver(self, problem: Problem) -> tuple[Solver, str]:
+    def solver(self, problem: BaseProblem) -> tuple[Solver, str]:
         """Block-coordinate Frank-Wolfe."""
         return BlockFrankWolfe(), "the default for sequence tagging"
 
