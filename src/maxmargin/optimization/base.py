@@ -481,6 +481,14 @@ class Solver(ABC):
             "AveragedPerceptron, in a ball DualExtragradient(store_duals=False, warm_starts=False)"
         )
 
+    def settled(self, state: Any) -> Any:
+        """The state without what no file holds, such as warm starts that are not arrays: itself if it has none.
+
+        With a checkpoint, a run goes on from this state after each certificate, so that a resumed run matches an
+        uninterrupted one; between certificates a state that is not settled cannot be saved.
+        """
+        return state
+
     def state_dict(self, state: Any) -> StateDict:
         """The state as arrays and numbers, valid until the next step: they are written before it."""
         raise TypeError(f"a run of {type(self).__name__} cannot be saved: {self.checkpoint_unsupported}")

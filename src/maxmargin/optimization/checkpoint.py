@@ -83,6 +83,7 @@ class FileCheckpointer(Checkpointer):
         self._between_steps = self._written = False
         self._resumed = False
         self._before_certificate: Callable[[], tuple[dict[str, Any], dict[str, Any]]] | None = None
+        self._last: tuple[dict[str, Any], dict[str, Any]] | None = None
         self._saved_at = time.perf_counter()
         self.files = CheckpointFiles(checkpoint)
 
@@ -126,7 +127,17 @@ class FileCheckpointer(Checkpointer):
         yield
         self._before_certificate, self._written = None, False
         carry.run.forget()
+        self._settle(carry)
         self.save_if_due(carry)
+
+    def _settle(self, carry: Carry) -> None:
+        """Go on as a resumed run would, and keep what is to be saved until the next certificate.
+
+        That is taken as arrays here if steps may leave a state that cannot be saved.
+        """
+        carry.state = self.solver.settled(carry.state)
+        if type(self.solver).settled is not Solver.settled:
+            self._last = self._capture(carry)()
 
     def save_if_due(self, carry: Carry) -> None:
         """Save the run if the last save is long enough ago."""
@@ -241,7 +252,12 @@ class FileCheckpointer(Checkpointer):
         """Write the run unless that was done; a disk that fails gives a warning and does not end the run."""
         if self._written:
             return
-        header, arrays = (self._before_certificate or self._capture(carry))()
+        if self.solver.settled(carry.state) is not carry.state:
+            if self._last is None:
+                return
+            header, arrays = self._last
+        else:
+            header, arrays = (self._before_certificate or self._capture(carry))()
         self._written = self.files.write(header, arrays) or self._written
         self._saved_at = time.perf_counter()
 

@@ -39,7 +39,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -47,9 +47,12 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.saved import require
 from maxmargin.problem import BaseProblem, hinges
+from maxmargin.solvers.decomposition import column_generation_state
+from maxmargin.solvers.decomposition.column_generation_state import ColumnGenerationState
 from maxmargin.solvers.decomposition.linear_masters import (
     Answer,
     Box,
@@ -89,45 +92,11 @@ ROUGH = 0.03
 """The box shrinks only for masters that promise to lower the objective by more than this share. Closer to a solution,
 where rows describe all there is around, it would make the method forget them: idle ones age while it is small."""
 
+_AGREEMENT = 1e-5
+"""Share by which what is computed again may differ: argmax ends at a tolerance."""
+
 CLOSER = 0.3
 """The relative gap of an inexact master, as a share of that of the whole problem."""
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnGenerationState:
-    """The master's rows and solution, and the box of the next one.
-
-    Attributes:
-        rows: the working set.
-        idle: rounds since each row had a multiplier; ``returned``: how often it came back.
-        answer: the master's weights and multipliers.
-        slacks: those the rows demand of the master's weights, and ``model``: the master's objective there.
-        g: ``A'lambda`` and ``loss``: ``b'lambda``.
-        best: the best weights decoded so far, and ``primal`` their objective.
-        box: how far from them the master's may be, weight by weight.
-        dropped: keys of rows that left, and ``returns``: how often each had come back then.
-        master: the master's working memory; tied to ``rows``, it is built again where it is out of step.
-        tightness: how much more closely than usual an inexact master is solved.
-        warm: during the warm-up, the state of the problem with the margin rescaled; ``rounds``: of the warm-up.
-    """
-
-    rows: OutputRows
-    answer: Answer
-    slacks: FloatArray
-    g: FloatArray
-    best: FloatArray
-    master: Master
-    idle: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    returned: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    model: float = 0.0
-    loss: float = 0.0
-    primal: float = np.inf
-    box: float = np.inf
-    dropped: FloatArray = field(default_factory=lambda: np.zeros(0))
-    returns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    tightness: float = 1.0
-    warm: ColumnGenerationState | None = None
-    rounds: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -393,6 +362,36 @@ class ColumnGeneration(Solver):
         over &= ~np.isin(found.key, state.rows.key)
         chosen = np.flatnonzero(over)
         return found.take(chosen[np.unique(found.key[chosen], return_index=True)[1]])
+
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Empty: all of it can be saved."""
+        return ""
+
+    def settled(self, state: ColumnGenerationState) -> ColumnGenerationState:
+        """With masters that hold a basis in place of a model of HiGHS."""
+        return column_generation_state.settled(state)
+
+    def state_dict(self, state: ColumnGenerationState) -> StateDict:
+        """The rows, the answer of the last master and what it was made of."""
+        return column_generation_state.state_dict(state)
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> ColumnGenerationState:
+        """The same state, once its rows are found below the most violated outputs."""
+        state = column_generation_state.load_state_dict(
+            saved,
+            run.problem.n_weights,
+            run.problem.n_examples,
+            lambda: self._master(run.problem, run.random),
+        )
+        found, primal = self._decode(run.uncounted(), state.best)
+        n = run.problem.n_examples
+        room = _AGREEMENT * (1.0 + abs(primal))
+        above = state.rows.slacks(state.best, n) > found.slacks(state.best, n) + room
+        require(run.problem.rescaling == "none" or not above.any(), "a row is above the most violated output")
+        known = np.isinf(state.primal) or abs(state.primal - primal) <= room
+        require(known, "its objective is not that of its best weights")
+        return state
 
     def propose(self, run: Run, state: ColumnGenerationState) -> Sequence[Proposal]:
         """The best weights so far, the first ones before any, and the bound by the master's multipliers."""

@@ -18,14 +18,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError
+from maxmargin.optimization.base import NonFiniteError, StateDict
+from maxmargin.optimization.saved import array, count, number, require, vector
 from maxmargin.problem import MostViolated
 from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray, IntArray
@@ -147,6 +148,32 @@ class OutputRows:
         """``A'lambda`` and ``b'lambda``."""
         return np.asarray(self.matrix.T @ multipliers), float(self.loss @ multipliers)
 
+    def state(self) -> StateDict:
+        """The entries, losses and owners; keys are worked out from them."""
+        matrix = self.matrix
+        return {
+            "starts": matrix.indptr.astype(np.int64),
+            "index": matrix.indices.astype(np.int32),
+            "value": np.asarray(matrix.data),
+            "loss": self.loss,
+            "owner": np.asarray(self.owner, dtype=np.int64),
+        }
+
+    @classmethod
+    def from_state(cls, saved: StateDict, n_weights: int, n_examples: int) -> OutputRows:
+        """The inverse of :meth:`state`; ValueError if the arrays make no sense."""
+        starts, index = array(saved, "starts", np.int64, (None,)), array(saved, "index", np.int32, (None,))
+        value, loss = vector(saved, "value", len(index)), vector(saved, "loss", max(0, len(starts) - 1))
+        owner = array(saved, "owner", np.int64, (len(loss),))
+        spans = len(starts) and starts[0] == 0 and starts[-1] == len(index) and (np.diff(starts) >= 0).all()
+        require(spans, "rows do not span their entries")
+        rises = np.ones(len(index), dtype=np.bool_)
+        rises[1:] = np.diff(index) > 0
+        rises[starts[:-1][np.diff(starts) > 0]] = True
+        inside = ((index >= 0) & (index < n_weights)).all() and ((owner >= 0) & (owner < n_examples)).all()
+        require(inside and rises.all() and (value != 0.0).all(), "rows have entries outside the weights, or twice")
+        return cls.of(sp.csr_array((value, index, starts), shape=(len(loss), n_weights)), loss, owner)
+
     @cached_property
     def columns(self) -> IntArray:
         """The weights that the rows touch, in increasing order."""
@@ -226,8 +253,43 @@ class Master(ABC):
     """Rounds after which idle rows leave, unless the solver says otherwise."""
 
     @abstractmethod
+    def settled(self) -> Self:
+        """A master that goes on as one from a file does: itself, or one without what no file holds."""
+
+    @abstractmethod
+    def state(self) -> StateDict:
+        """All that the next master depends on, of one that is settled."""
+
+    @abstractmethod
+    def restore(self, saved: StateDict, rows: OutputRows) -> None:
+        """The inverse of :meth:`state` on a new master; ``rows`` are those of the last one."""
+
+    @abstractmethod
     def solve(self, problem: MasterProblem) -> Answer:
         """The solution; at the deadline weights of the region, perhaps outside the box, and feasible multipliers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The basis of a solution by weights, examples and rows: numbers of HiGHS, :data:`ABSENT` for columns not there.
+
+    Attributes:
+        rows: the rows of the program.
+        unit: that of its weights.
+        positive: of the positive part of each weight, ``negative`` of the negative one, ``slack`` of each example's.
+        status: of each row, with that of a ball before them.
+    """
+
+    rows: OutputRows
+    unit: float
+    positive: npt.NDArray[np.uint8]
+    negative: npt.NDArray[np.uint8]
+    slack: npt.NDArray[np.uint8]
+    status: npt.NDArray[np.uint8]
+
+
+ABSENT = 255
+"""The status of a column that is not in the program."""
 
 
 class HighsMaster(Master):
@@ -246,6 +308,63 @@ class HighsMaster(Master):
         assert region.lasso is not None
         self.region, self.n_examples, (self.price, self.radius) = region, n_examples, region.lasso
         self.rows: OutputRows | None = None
+        self.basis: Basis | None = None
+
+    def settled(self) -> Self:
+        """One that holds the last basis in place of the model, which has more in memory than a file."""
+        if self.rows is None:
+            return self
+        new = type(self)(self.region, self.n_examples)
+        new.basis = self._last_basis()
+        return new
+
+    def _last_basis(self) -> Basis | None:
+        assert self.rows is not None
+        found = self.solver.getBasis()
+        if not found.valid:
+            return None
+        columns = np.array([int(one) for one in found.col_status], dtype=np.uint8)
+        positive, negative, slack = (
+            np.where(at >= 0, columns[at], ABSENT).astype(np.uint8) for at in (self.positive, self.negative, self.slack)
+        )
+        status = np.array([int(one) for one in found.row_status], dtype=np.uint8)
+        return Basis(self.rows, self.unit, positive, negative, slack, status)
+
+    def state(self) -> StateDict:
+        """The basis, if there is one."""
+        if self.basis is None:
+            return {}
+        names = ("unit", "positive", "negative", "slack", "status")
+        return {name: getattr(self.basis, name) for name in names}
+
+    def restore(self, saved: StateDict, rows: OutputRows) -> None:
+        """A basis that HiGHS does not take is none."""
+        if "unit" not in saved:
+            return
+        n_weights, ball = rows.matrix.shape[1], int(np.isfinite(self.radius))
+        sizes = {"positive": n_weights, "negative": n_weights, "slack": self.n_examples, "status": ball + len(rows)}
+        found = {name: array(saved, name, np.uint8, (size,)) for name, size in sizes.items()}
+        for name, one in found.items():
+            require(((one < 5) | ((one == ABSENT) & (name != "status"))).all(), f"{name} is not of a basis")
+        unit = number(saved, "unit", least=1.0)
+        self.basis = Basis(rows, unit, **found)
+
+    def _resume(self, basis: Basis) -> None:
+        """The model of the last master again, with its basis."""
+        import highspy
+
+        rows = basis.rows
+        self._begin(rows.matrix.shape[1], rows)
+        self._add(rows)
+        made: Any = highspy.HighsBasis()
+        columns = np.zeros(self.n_columns, dtype=np.uint8)
+        for table, own in ((self.positive, basis.positive), (self.negative, basis.negative), (self.slack, basis.slack)):
+            held = table >= 0
+            columns[table[held]] = np.where(own[held] == ABSENT, 0, own[held])
+        made.col_status = [highspy.HighsBasisStatus(one) for one in columns.tolist()]
+        made.row_status = [highspy.HighsBasisStatus(one) for one in basis.status.tolist()]
+        made.valid = True
+        self.solver.setBasis(made)  # refused if it is none: then the simplex method starts without one
 
     def _begin(self, n_weights: int, now: OutputRows) -> None:
         import highspy
@@ -256,7 +375,7 @@ class HighsMaster(Master):
             self.solver.setOptionValue(name, value)
         self.positive, self.negative = np.full(n_weights, -1), np.full(n_weights, -1)
         self.slack = np.full(self.n_examples, -1)
-        self.unit = self._unit(now)
+        self.unit = self._unit(now) if self.basis is None else self.basis.unit
         self.n_columns = 0
         self.ball = 0
         if np.isfinite(self.radius):
@@ -333,6 +452,10 @@ class HighsMaster(Master):
             return problem.begin
         now, kept, n_weights = problem.rows, problem.kept, problem.rows.matrix.shape[1]
         warm, self.rows = self.rows is problem.before, None
+        if self.basis is not None:
+            if warm := self.basis.rows is problem.before and len(now) > 0:
+                self._resume(self.basis)
+            self.basis = None
         if not len(now):  # the start weights violate no margin; HiGHS has no solution of an empty model
             return Answer(np.zeros(n_weights), np.zeros(0))
         if not warm:  # the first master, or one after an interrupted step
@@ -390,6 +513,15 @@ class HighsMaster(Master):
         raise NonFiniteError(
             f"HiGHS did not solve a master problem ({self.solver.modelStatusToString(self.solver.getModelStatus())})"
         )
+
+
+def exact_of(saved: StateDict, exact: HighsMaster, rows: OutputRows) -> HighsMaster | None:
+    """The exact master in the state of another one, restored; None if it has none."""
+    if not count(saved, "exact", most=1):
+        return None
+    own = {name.removeprefix("exact."): one for name, one in saved.items() if name.startswith("exact.")}
+    exact.restore(own, rows)
+    return exact
 
 
 def _taken(status: highspy.HighsStatus) -> None:

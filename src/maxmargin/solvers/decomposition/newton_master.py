@@ -18,13 +18,24 @@ player), falls while the smoothing is a large part of the gap.
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 import numpy as np
 
 from maxmargin import _kernels
-from maxmargin.optimization.base import NonFiniteError
+from maxmargin.optimization.base import NonFiniteError, StateDict
+from maxmargin.optimization.saved import count, number
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.linear_masters import Answer, HighsMaster, Master, MasterProblem
+from maxmargin.solvers.decomposition.linear_masters import (
+    Answer,
+    HighsMaster,
+    Master,
+    MasterProblem,
+    OutputRows,
+    exact_of,
+)
 from maxmargin.solvers.decomposition.proximal_master import RowProgram
 from maxmargin.structures.base import FloatArray
 
@@ -47,6 +58,9 @@ ROUGH = 0.1
 TIGHT = 1e-6
 """Masters are exact where the relative gap is smaller."""
 
+_NUMBERS = {"proximal_weight": False, "smoothing": False, "primal": True, "model": True, "bound": False}
+"""What a master remembers, and whether it may be infinite."""
+
 IDLE = 15
 """Masters without a fresh row after which they are exact."""
 
@@ -68,6 +82,27 @@ class NewtonMaster(Master):
         self.bound = 0.0
         self.idle = 0
         self.exact: HighsMaster | None = None
+
+    def settled(self) -> Self:
+        """With an exact master that is settled."""
+        if self.exact is None or (exact := self.exact.settled()) is self.exact:
+            return self
+        new = copy.copy(self)
+        new.exact = exact
+        return new
+
+    def state(self) -> StateDict:
+        """The numbers, and the exact master if there is one."""
+        found: StateDict = {name: getattr(self, name) for name in (*_NUMBERS, "idle")}
+        exact = {} if self.exact is None else self.exact.state()
+        return found | {"exact": int(self.exact is not None)} | {f"exact.{name}": one for name, one in exact.items()}
+
+    def restore(self, saved: StateDict, rows: OutputRows) -> None:
+        """See :meth:`Master.restore`."""
+        for name, infinite in _NUMBERS.items():
+            setattr(self, name, number(saved, name, least=-np.inf if name == "bound" else 0.0, infinite=infinite))
+        self.idle = count(saved, "idle")
+        self.exact = exact_of(saved, HighsMaster(self.region, self.n_examples), rows)
 
     def solve(self, problem: MasterProblem) -> Answer:
         """The solution of one smoothed master near the best weights so far."""

@@ -40,8 +40,9 @@ import numpy.typing as npt
 from maxmargin import _checks, _kernels
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
+from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.saved import count, number, require, vector
 from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.linear_masters import (
     Answer,
@@ -55,6 +56,9 @@ from maxmargin.structures.base import SHARD_PARTS, FloatArray
 
 EXACT = 1e-9
 """With exact masters a row is violated by more than this: HiGHS solves them to such a tolerance."""
+
+_AGREEMENT = 1e-5
+"""Share by which what is computed again may differ: argmax ends at a tolerance."""
 
 TIGHTER = 0.1
 """The factor of both tolerances after a round that adds no row."""
@@ -206,6 +210,46 @@ class PlainColumnGeneration(Solver):
         weights = np.zeros(len(w))
         weights[columns] = at[0]
         return weights, at[1], at[2], done
+
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Empty: all of it can be saved."""
+        return ""
+
+    def settled(self, state: PlainState) -> PlainState:
+        """With a master that holds a basis in place of a model of HiGHS."""
+        if state.master is None or (master := state.master.settled()) is state.master:
+            return state
+        return replace(state, master=master)
+
+    def state_dict(self, state: PlainState) -> StateDict:
+        """The rows and the point of the last master."""
+        found: StateDict = {f"rows.{name}": value for name, value in state.rows.state().items()}
+        names = ("weights", "slacks", "multipliers", "tightness", "steps")
+        found |= {name: getattr(state, name) for name in names}
+        master = {} if state.master is None else state.master.state()
+        return found | {f"master.{name}": value for name, value in master.items()}
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> PlainState:
+        """The same state, once its rows are found below the most violated outputs."""
+        problem, n = run.problem, run.problem.n_examples
+
+        def part(prefix: str) -> StateDict:
+            return {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
+
+        rows = OutputRows.from_state(part("rows."), problem.n_weights, n)
+        weights, slacks = vector(saved, "weights", problem.n_weights), vector(saved, "slacks", n)
+        most = _decoded(run.uncounted(), weights).slacks(weights, n)
+        room = _AGREEMENT * (1.0 + float(most.sum()))
+        above = problem.rescaling != "none" and (rows.slacks(weights, n) > most + room).any()
+        require(not above, "a row is above the most violated output")
+        multipliers = vector(saved, "multipliers", len(rows))
+        require((multipliers >= 0.0).all() and (slacks >= 0.0).all(), "its multipliers or slacks are negative")
+        master = HighsMaster(problem.region, n) if self.master == "highs" else None
+        if master is not None:
+            master.restore(part("master."), rows)
+        tightness = number(saved, "tightness", least=0.0)
+        return PlainState(rows, weights, slacks, multipliers, tightness, count(saved, "steps"), master)
 
     def propose(self, run: Run, state: PlainState) -> Sequence[Proposal]:
         """The weights, and the bound by the multipliers made feasible."""

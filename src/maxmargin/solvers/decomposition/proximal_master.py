@@ -18,16 +18,26 @@ are found and the steps do not arrive, masters are exact.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from maxmargin import _kernels
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import NonFiniteError
+from maxmargin.optimization.base import NonFiniteError, StateDict
+from maxmargin.optimization.saved import number, vector
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.linear_masters import Answer, HighsMaster, Master, MasterProblem, OutputRows
+from maxmargin.solvers.decomposition.linear_masters import (
+    Answer,
+    HighsMaster,
+    Master,
+    MasterProblem,
+    OutputRows,
+    exact_of,
+)
 from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 50
@@ -149,6 +159,28 @@ class ProximalMaster(Master):
         self.center: FloatArray | None = None
         self.at_center = self.model = np.inf
         self.exact: HighsMaster | None = None
+
+    def settled(self) -> Self:
+        """With an exact master that is settled."""
+        if self.exact is None or (exact := self.exact.settled()) is self.exact:
+            return self
+        new = copy.copy(self)
+        new.exact = exact
+        return new
+
+    def state(self) -> StateDict:
+        """The numbers, the center and the exact master if there are any."""
+        found: StateDict = {name: getattr(self, name) for name in ("proximal_weight", "at_center", "model")}
+        found |= {} if self.center is None else {"center": self.center}
+        exact = {} if self.exact is None else self.exact.state()
+        return found | {"exact": int(self.exact is not None)} | {f"exact.{name}": one for name, one in exact.items()}
+
+    def restore(self, saved: StateDict, rows: OutputRows) -> None:
+        """See :meth:`Master.restore`."""
+        self.proximal_weight = number(saved, "proximal_weight", least=0.0)
+        self.at_center, self.model = (number(saved, name, infinite=True) for name in ("at_center", "model"))
+        self.center = vector(saved, "center", rows.matrix.shape[1]) if "center" in saved else None
+        self.exact = exact_of(saved, HighsMaster(self.region, self.n_examples), rows)
 
     def solve(self, problem: MasterProblem) -> Answer:
         """Proximal steps until the gap of the master is at most what it promises or what is aimed at."""

@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maxmargin._files import remove_leftovers
 from maxmargin._terminal import note
 from maxmargin.tasks.common.commands import written_line
+
+if TYPE_CHECKING:
+    from maxmargin.solvers import Checkpoint
+
+STAGES = ("stages", "pixels", "folds", "models")
+"""Names of stages at the end of names of checkpoints, beside the numbers of runs."""
 
 
 class Checkpoints:
@@ -17,8 +24,14 @@ class Checkpoints:
     def __init__(self, out: Path) -> None:
         self.out = out
         self.path = out.with_name(f"{out.name}.checkpoint")
-        own = re.escape(self.path.name) + r"(-[0-9]+){0,2}"
+        own = re.escape(self.path.name) + rf"(-({'|'.join(STAGES)}|[0-9]+)){{0,3}}"
         self._own, self._older = re.compile(own), re.compile(own + r"(\.previous(-[0-9]+)?)?")
+
+    def checkpoint(self, every: float, fingerprint: str = "") -> Checkpoint:
+        """Return the checkpoint of the run, kept until :meth:`remove`."""
+        from maxmargin.solvers import Checkpoint  # here, as commands start without solvers
+
+        return Checkpoint(self.path, every=every, fingerprint=fingerprint, keep=True)
 
     def found(self) -> list[Path]:
         """Return the existing ones, the newest last."""

@@ -12,6 +12,10 @@ Jobs = Annotated[int, typer.Option("--jobs", help="Number of threads; -1 uses al
 Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Confidence level of the intervals.")]
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")]
+SaveEvery = Annotated[
+    float, typer.Option("--save-every", min=0.0, help="Seconds between checkpoints of training, for --resume.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of the strongest weights of each sign.")]
 Tol = Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap at which training stops.")]

@@ -63,13 +63,15 @@ def train_on_lattices(
         report = model.report
         assert report is not None
         chosen = replace(settings, method=report.variant, C=None, folds=0, verbose=False)
-        for _ in range(rounds):
+        for turn in range(rounds):
             if model.training is not None and model.training.interrupted:
                 break
             more = merged(lists, edges.best_lists(_raw(model), k))
             if more.n_hypotheses == lists.n_hypotheses:
                 break
             lists = more
+            if settings.checkpoint is not None:
+                chosen = replace(chosen, checkpoint=settings.checkpoint.beside(f"-{turn}"))
             model = train_reranker(Judged.of(lists, lattices.references, metrics), chosen)
         details = report.details if model.report is None else model.report.details
         if isinstance(report.variant, Mert):

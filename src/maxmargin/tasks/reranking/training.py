@@ -17,11 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._digest import digest
 from maxmargin._messages import shown
 from maxmargin.model import Training
+from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.saved import array, require
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates
+from maxmargin.tasks.common.finished import Finished
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.io.lists import NBestLists
@@ -49,6 +53,8 @@ class RerankerSettings:
         random_state: seed of folds, methods and resampling.
         n_jobs: threads, as scikit-learn reads it; never changes the result.
         verbose: whether to draw a progress bar on a terminal.
+        checkpoint: where choices on held-out lists and the last run of a solver are saved; training resumes from these
+            files if they exist. None for nowhere.
     """
 
     method: str | Method = "max-margin"
@@ -61,6 +67,7 @@ class RerankerSettings:
     random_state: int = 0
     n_jobs: int | None = None
     verbose: bool = False
+    checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
         _checks.integer("folds", self.folds, least=0, hint="0 holds nothing out")
@@ -156,25 +163,40 @@ def train_reranker(
     settings = settings or RerankerSettings()
     variants = settings.variants
     parts = _parts(judged, settings, dev)
-    with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
+    finished = Finished(None if settings.checkpoint is None else settings.checkpoint.beside("-folds"))
+    with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages, finished:
         stages.begin("tuning", len(parts) * len(variants) + 1)
         chosen = []
         for train, test in parts:
             fitted, lists = _prepared(train, settings)
             held = test.tuning_lists(fitted.rows(test.lists), lists.signs)
             start, rows = decoder_start(train, len(fitted.names), lists), []
+            data = digest(lists.offsets, lists.rows, lists.statistics, lists.signs, held.offsets, held.rows, start)
             for variant in variants:
-                held_out = variant.tune(lists, start=start, seed=settings.random_state)
-                if held_out.interrupted:
-                    raise KeyboardInterrupt  # it cannot be compared with the others
-                rows.append(held.choose(held_out.weights))
+
+                def tuned_rows(
+                    variant: Method = variant, lists: TuningLists = lists, held: TuningLists = held, start: Any = start
+                ) -> dict[str, Any]:
+                    held_out = variant.tune(lists, start=start, seed=settings.random_state)
+                    if held_out.interrupted:
+                        raise KeyboardInterrupt  # it cannot be compared with the others
+                    return {"rows": held.choose(held_out.weights)}
+
+                made_from = data, repr(variant), settings.random_state, lists.metric, lists.texts
+                kept = finished.once("fold", tuned_rows, *made_from)
+                rows.append(_checked_rows(kept, held.offsets))
                 stages.advance()
             chosen.append(rows)
         best, report = _selected(parts, chosen, variants, settings, from_dev=dev is not None)
         fitted, lists = _prepared(judged, settings)
         start = decoder_start(judged, len(fitted.names), lists)
-        tuned = variants[best].tune(lists, start=start, seed=settings.random_state)
+        last: Any = variants[best]
+        if settings.checkpoint is not None and hasattr(last, "checkpoint"):
+            last = replace(last, checkpoint=settings.checkpoint)
+        tuned = last.tune(lists, start=start, seed=settings.random_state)
         stages.advance()
+    if not tuned.interrupted:
+        finished.remove()
     report = replace(report, details=tuned.details)
     return RerankerModel(
         tuned.weights,
@@ -186,6 +208,13 @@ def train_reranker(
         else Training(tuned.solution, float(report.variant.describe().get("C", np.nan)), interrupted=tuned.interrupted),
         report=report,
     )
+
+
+def _checked_rows(kept: dict[str, Any], offsets: IntArray) -> IntArray:
+    """The rows that were chosen, one of each list."""
+    rows: IntArray = array(kept, "rows", np.int64, (len(offsets) - 1,))
+    require((rows >= offsets[:-1]).all() and (rows < offsets[1:]).all(), "chosen rows are not those of their lists")
+    return rows
 
 
 def _parts(judged: Judged, settings: RerankerSettings, dev: Judged | None) -> list[tuple[Judged, Judged]]:

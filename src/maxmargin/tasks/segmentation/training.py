@@ -21,6 +21,7 @@ from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.model import Model
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.finished import Finished
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.tasks.segmentation.encoder.images import BAND, PixelCut
 from maxmargin.tasks.segmentation.encoder.potentials import classifier_weights
@@ -145,8 +146,10 @@ def train_segmenter(
             f"void must be an integer, the label of pixels or points without one, got {shown(encoder.void)}"
         )
     began = time.perf_counter()
+    finished = Finished(settings.checkpoint_of("-stages"))
     with _threads.threads(settings.n_jobs), Stages(verbose) as bar:
-        prepared = prepare(encoder, X, y, stages, settings.random_state or 0, bar)
+        with finished:
+            prepared = prepare(encoder, X, y, stages, settings.random_state or 0, bar, finished)
         score = None
         if dev is not None:
             score = _dev_score(prepared.encoder, dev, bar)
@@ -157,6 +160,8 @@ def train_segmenter(
             bar.begin("pixels", 1)
             pixels = pixel_examples(model, prepared, y)
             model = model if pixels is None else with_pixel_cut(model, pixels, settings)
+        if not _interrupted(model):
+            finished.remove()
     used = resolved(stages.classifier)
     metadata = {
         "examples": len(prepared.labeled.sites),
@@ -227,6 +232,7 @@ def prepare(
     stages: StageSettings,
     seed: int = 0,
     bar: Stages | None = None,
+    finished: Finished | None = None,
 ) -> Prepared:
     """Compute features and train the stages.
 
@@ -237,6 +243,7 @@ def prepare(
         stages: how to train the stages.
         seed: random seed of folds and classifiers.
         bar: shows the progress.
+        finished: keeps the stages, so that they are not repeated.
     """
     bar = bar or Stages(False)
     X, y = checks.examples(X), checks.examples(y, "y")
@@ -260,6 +267,7 @@ def prepare(
         seed=seed,
         class_weight=cost,
         advance=bar.advance,
+        finished=finished,
     )
     return Prepared(replace(encoder, auto_context=auto_context), labeled, probabilities, cost, seed)
 
@@ -394,7 +402,8 @@ def with_pixel_cut(
     """The model with a cut of pixels that is learned from :func:`pixel_examples`."""
     # Of several values of C, the one that was best for regions.
     chosen = settings.C if model.training is None else model.training.C
-    settings = replace(settings, tol=max(settings.tol, 1e-2), C=chosen, patience=None)
+    saved = settings.checkpoint_of("-pixels")
+    settings = replace(settings, tol=max(settings.tol, 1e-2), C=chosen, patience=None, checkpoint=saved)
     trained = train_examples(examples, settings)
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}

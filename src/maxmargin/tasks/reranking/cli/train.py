@@ -8,9 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, printable
+from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve, saving
-from maxmargin.tasks.common.options import AsJson, Jobs, Level, ModelOut, Seed, numbers, numbers_option
+from maxmargin.tasks.common.options import (
+    AsJson,
+    Jobs,
+    Level,
+    ModelOut,
+    Resume,
+    SaveEvery,
+    Seed,
+    numbers,
+    numbers_option,
+)
 from maxmargin.tasks.reranking.cli.options import (
     Encoding,
     Features,
@@ -100,12 +112,15 @@ def train(
     level: Level = 0.95,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    resume: Resume = False,
+    save_every: SaveEvery = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Tune the weights of features of hypotheses, and say what they gain on held-out lists."""
     inputs = [nbest, *(lattices or []), *(features or []), *(references or []), segments, sources, weights]
     reserve(out, keep=[*inputs, metric])  # which may be a file of gains
-    with errors_as_lines():
+    checkpoints = Checkpoints(out)
+    with errors_as_lines(checkpoints.summary):
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
         from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices
         from maxmargin.tasks.reranking.io.weights import read_weights
@@ -129,7 +144,9 @@ def train(
             random_state=seed,
             n_jobs=jobs,
             verbose=True,
+            checkpoint=checkpoints.checkpoint(save_every),
         )
+        checkpoints.begin(resume)
         reading = Reading(form, list_size, encoding)
         gold: dict[str, Any] = {"metric": metric, "references": references or []}
         if nbest is not None:
@@ -142,8 +159,10 @@ def train(
             found, metrics = read_judged_lattices(lattices or [], reading, **gold)
             model = train_on_lattices(found, metrics, settings, weights=decoder)
         model.metadata["reading"] = vars(reading)
-        with saving(model):
+        with saving(model) as complete, defer_interrupts():
             model.save(out)
+            if complete:
+                checkpoints.remove()
     assert model.report is not None
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)

@@ -16,6 +16,7 @@ from maxmargin.encoders.base import Batch
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.features.parts import PartFeatures
 from maxmargin.optimization.base import Solver
+from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.problem import CandidateSets
 from maxmargin.problem.good import FORMULATIONS
 from maxmargin.structures.base import FloatArray, IntArray
@@ -62,6 +63,7 @@ class MaxMargin(Method):
         solver: a solver of the library, or "auto".
         tol: relative duality gap.
         max_seconds: time limit of a run.
+        checkpoint: where the run is saved; None for nowhere.
     """
 
     C: float | Sequence[float] | None = None
@@ -77,6 +79,7 @@ class MaxMargin(Method):
     solver: Solver | str = "auto"
     tol: float = 1e-3
     max_seconds: float | None = None
+    checkpoint: Checkpoint | None = None
 
     name = "max-margin"
 
@@ -187,6 +190,7 @@ class MaxMargin(Method):
             tol=self.tol,
             max_seconds=self.max_seconds,
             random_state=seed,
+            checkpoint=self.checkpoint,
         )
 
 

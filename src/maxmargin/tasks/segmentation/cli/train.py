@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import report
+from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, reserve, saving
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
+from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Resume, SaveEvery, Seed, Tol, numbers, numbers_option
 from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.images import SUFFIXES
@@ -71,6 +73,8 @@ def train(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    resume: Resume = False,
+    save_every: SaveEvery = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Learn to segment images from masks, or scans from a column of labels."""
@@ -84,12 +88,19 @@ def train(
     began = time.perf_counter()
     inputs = (images, masks, dev_images, dev_masks, class_file, *(scans or ()), *(more or ()), *(dev_scans or ()))
     reserve(out, keep=_inputs([one for one in inputs if one is not None]))
-    with errors_as_lines():
+    checkpoints = Checkpoints(out)
+    with errors_as_lines(checkpoints.summary):
         _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
         definition = parse_classes(classes, file=class_file, void=void)
         grid = numbers("--C", C)
         default = SETTINGS if scans is None else SCAN_SETTINGS
-        settings = Settings(C=default.C if grid is None else grid, tol=tol, random_state=seed, n_jobs=jobs)
+        settings = Settings(
+            C=default.C if grid is None else grid,
+            tol=tol,
+            random_state=seed,
+            n_jobs=jobs,
+            checkpoint=checkpoints.checkpoint(save_every),
+        )
         _belongs("scans", scans is None, {"--label-column": label_column, "--voxel": voxel})
         _belongs("images", images is None, {"--regions": regions, "--graph": graph, "--refine": refine})
         how = StageSettings(
@@ -98,6 +109,7 @@ def train(
             folds=folds,
             class_weight="balanced" if balanced else None,
         )
+        checkpoints.begin(resume)
         trained: Any
         if scans is not None:
             from maxmargin.tasks.segmentation.files.train import train_on_scans
@@ -135,8 +147,10 @@ def train(
                 refine=refined,
                 verbose=True,
             )
-        with saving(trained):
+        with saving(trained) as complete, defer_interrupts():
             trained.save(out)
+            if complete:
+                checkpoints.remove()
         _summary(trained, out, began, as_json)
 
 

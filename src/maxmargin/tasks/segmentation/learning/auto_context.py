@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from maxmargin import _threads
 from maxmargin.encoders.base import State
+from maxmargin.optimization.saved import array
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.finished import Finished
 from maxmargin.tasks.segmentation.learning.classifiers import (
     Mean,
     NodeClassifier,
@@ -90,6 +92,7 @@ def fit_auto_context(
     seed: int,
     class_weight: FloatArray,
     advance: Callable[[], None] = lambda: None,
+    finished: Finished | None = None,
 ) -> tuple[AutoContext, list[FloatArray]]:
     """Train the stages.
 
@@ -102,6 +105,7 @@ def fit_auto_context(
         seed: random seed of folds and classifiers.
         class_weight: how much a pixel or point of each class counts, shape ``(n_classes,)``.
         advance: called after each classifier.
+        finished: keeps each stage, unless the classifier is one of scikit-learn.
 
     Returns:
         The stages, and the out-of-fold probabilities of the last stage for all nodes.
@@ -117,7 +121,6 @@ def fit_auto_context(
     for stage in range(stages):
         rows = np.concatenate([stage_rows(one, None if found is None else found[i]) for i, one in enumerate(sites)])
         prepared = TrainingRows.of(classifier, rows)
-        out_of_fold = np.empty((len(rows), table.shape[1]))
 
         def fitted(number: int, prepared: TrainingRows = prepared, stage: int = stage) -> NodeClassifier:
             chosen = np.flatnonzero((fold != number) & (weight > 0))
@@ -126,14 +129,30 @@ def fit_auto_context(
                 chosen = chosen[np.sort(drawn)]
             return prepared.fit(chosen, labels, weight, table.shape[1], seed=seed + 1000 * stage + number)
 
-        members: list[NodeClassifier] = []
-        # Folds run side by side, each on one thread: threads within a fold would wait for each other at every split.
-        for number, own in enumerate(_threads.mapped(fitted, range(int(fold.max()) + 1))):
-            held_out = fold == number
-            out_of_fold[held_out] = own.probabilities(rows[held_out])
-            members.append(own)
-            advance()
-        classifiers.append(Mean(tuple(members)))
+        def whole(rows: Rows = rows, fitted: Callable[[int], NodeClassifier] = fitted) -> tuple[Mean, FloatArray]:
+            members: list[NodeClassifier] = []
+            out_of_fold = np.empty((len(rows), table.shape[1]))
+            # Folds run side by side, each on one thread: within a fold threads would wait for each other at every split
+            for number, own in enumerate(_threads.mapped(fitted, range(int(fold.max()) + 1))):
+                held_out = fold == number
+                out_of_fold[held_out] = own.probabilities(rows[held_out])
+                members.append(own)
+                advance()
+            return Mean(tuple(members)), out_of_fold
+
+        if finished is None or not isinstance(classifier, str):
+            trained: NodeClassifier
+            trained, out_of_fold = whole()
+        else:
+
+            def stored(whole: Callable[[], tuple[Mean, FloatArray]] = whole) -> State:
+                mean, out_of_fold = whole()
+                return {"out_of_fold": out_of_fold, **mean.state()}
+
+            kept = finished.once("stage", stored, stage, rows, labels, weight, fold, classifier, seed)
+            out_of_fold = array(kept, "out_of_fold", np.float64, (len(rows), table.shape[1]))
+            trained = classifier_from_state(kept)
+        classifiers.append(trained)
         found = np.split(out_of_fold, nodes[1:-1])
     assert found is not None
     return AutoContext(tuple(classifiers)), found
