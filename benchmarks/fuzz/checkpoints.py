@@ -28,6 +28,7 @@ from maxmargin.solvers import (
     BlockFrankWolfe,
     Checkpoint,
     CheckpointError,
+    ColumnGeneration,
     CuttingPlane,
     DualExtragradient,
     ExponentiatedGradient,
@@ -58,6 +59,13 @@ def _matchings() -> Problem:
     return Examples.fit(MatchingEncoder(), X, y).problem(Settings(), 1.0)
 
 
+def _sparse() -> Problem:
+    random = np.random.default_rng(0)
+    X = [random.normal(size=(int(random.integers(1, 5)), 3)) for _ in range(5)]
+    y = [["a" if row[0] > random.normal() else "b" for row in x] for x in X]
+    return Examples.fit(ChainEncoder(), X, y).problem(Settings(norm="l1"), 1.0)
+
+
 def _cuts() -> Problem:
     random = np.random.default_rng(0)
     edges = np.array([[0, 1], [1, 2], [2, 3], [0, 3]])
@@ -75,6 +83,8 @@ CASES: dict[str, tuple[Callable[[], Problem], Solver, bool]] = {
     "mira": (_chains, Mira(k=2), True),
     "simplicial": (_matchings, SimplicialDecomposition(), False),
     "cutting-plane": (_cuts, CuttingPlane(), False),
+    "columns": (_sparse, ColumnGeneration(master="highs"), False),
+    "columns-proximal": (_sparse, ColumnGeneration(master="proximal"), False),
     "exponentiated": (_chains, ExponentiatedGradient(block_size=2), False),
     "implicit": (_chains, ExponentiatedGradient(implicit=True), False),
     "dual-extragradient": (_chains, DualExtragradient(store_duals=False, warm_starts=False, shard_parts=10), False),
@@ -136,9 +146,10 @@ def _resume(case: str, random: np.random.Generator) -> None:
 @cache
 def _whole(case: str) -> bytes:
     """The weights of the run that was never cut."""
-    _, solver, scored = CASES[case]
-    callbacks = [Validation(_score, patience=9)] if scored else []
-    return solve(_problem(case), solver, stop=_LONG, callbacks=callbacks, random_state=3, n_jobs=1).weights.tobytes()
+    checkpoint = Checkpoint(_folder() / f"{case}.whole", every=1e9)
+    found = bytes(_run(case, Path(checkpoint.path), _LONG).weights.tobytes())
+    checkpoint.remove()
+    return found
 
 
 def targets() -> list[Target]:

@@ -180,6 +180,7 @@ class FileCheckpointer(Checkpointer):
                 for number, one in enumerate(_stateful(self.callbacks))
             ],
             "shards": len(starts),
+            "places": [run.session.n_shards, run.session.n_pieces],
             "hinge_tol": float(run.hinge_tol).hex(),
             "next_check": carry.schedule.next_check,
             "asked": carry.asked,
@@ -206,6 +207,11 @@ class FileCheckpointer(Checkpointer):
         history = restored.history_of(arrays, counters, run.problem, minimizes)
         best = vector(arrays, "best", run.problem.n_weights) if "best" in arrays else None
         bounds = restored.bounds_of(header["bounds"], len(carry.best.bounds))
+        if header["places"] != (places := [run.session.n_shards, run.session.n_pieces]):
+            raise CheckpointError(
+                f"the checkpoint is of a run on {header['places']} shards and pieces, this one is on {places}; give "
+                f"the same executor, or {START_OVER}"
+            )
         warm = restored.warm_of(run, header["shards"], arrays)
         hinge_tol = restored.hexadecimal(header["hinge_tol"], "hinge_tol")
         require(0.0 <= hinge_tol < float("inf"), "hinge_tol is negative or infinite")
@@ -309,7 +315,19 @@ def _difference(saved: Any, now: dict[str, Any]) -> str:
 
 
 _ENTRIES = (
-    *("random", "counters", "bounds", "callbacks", "shards", "hinge_tol", "next_check", "asked", "state", "seconds"),
+    *(
+        "places",
+        "random",
+        "counters",
+        "bounds",
+        "callbacks",
+        "shards",
+        "hinge_tol",
+        "next_check",
+        "asked",
+        "state",
+        "seconds",
+    ),
 )
 """What the header says besides the identity of the run."""
 
