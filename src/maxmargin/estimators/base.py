@@ -23,6 +23,7 @@ from maxmargin.datasets import ShardedDataset
 from maxmargin.datasets.dataset import Good
 from maxmargin.encoders import PartsEncoder, ProgramEncoder
 from maxmargin.encoders.base import Encoder
+from maxmargin.execution import Executor
 from maxmargin.losses import Loss
 from maxmargin.model import Metric, Model
 from maxmargin.optimization.base import Solver, Start
@@ -53,6 +54,7 @@ class SettingsArguments(TypedDict, total=False):
     metric: Metric | str | None
     patience: int | None
     n_jobs: int | None
+    executor: Executor | None
     random_state: int | None
     callbacks: Sequence[Callback]
     checkpoint: str | Path | Checkpoint | None
@@ -124,6 +126,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         patience: with dev data, stop after this many certificates without a better dev score; None never stops early.
         n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
             says, -1: all cores); never changes the result.
+        executor: where the work of fit on the examples is done, in shards: ``mm.execution.Serial(shards=2)`` or
+            ``mm.execution.Ray(workers=2)``; None for this process, in one shard (docs/scaling.md).
         random_state: seed for solvers that draw random numbers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`: ``fit`` saves its run there as it goes,

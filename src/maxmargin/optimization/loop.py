@@ -90,12 +90,15 @@ def solve(
     return replace(solution, why=why)
 
 
+def whole_and_here(problem: BaseProblem, executor: Executor | None) -> bool:
+    """Whether all examples are in this process, in one shard, as some solvers need."""
+    alone = executor is None or (isinstance(executor, Serial) and executor.shards == 1)
+    return alone and isinstance(problem, Problem)
+
+
 def shards_unsupported(problem: BaseProblem, solver: Solver, executor: Executor | None) -> str:
     """The reason why a solver cannot work where the data is; empty if it can."""
-    here = isinstance(problem, Problem) and (
-        executor is None or (isinstance(executor, Serial) and executor.shards == 1)
-    )
-    if here or not solver.shards_unsupported:
+    if whole_and_here(problem, executor) or not solver.shards_unsupported:
         return ""
     remedy = "give a problem in memory" if isinstance(problem, ShardedProblem) else "leave executor at None"
     return f"{solver.shards_unsupported}; use {sharded_alternatives(problem)}, or {remedy}"

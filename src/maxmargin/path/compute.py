@@ -196,6 +196,7 @@ class _Course:
             solution = solve(
                 problem,
                 solver,
+                self.estimator.executor,
                 stop=self.stop,
                 callbacks=list(self.estimator.callbacks),
                 start=start,
@@ -230,6 +231,7 @@ class _Course:
         solution = solve(
             problem,
             solver,
+            self.estimator.executor,
             stop=replace(self.stop, tol=0.0, max_iter=iterations),
             callbacks=[recorder],
             random_state=self.estimator.random_state,

@@ -45,10 +45,24 @@ def fits_in_memory(problem: BaseProblem) -> bool:
     return problem.n_parts <= (STORED_PARTS if problem.kind.marginals_unsupported else STORED_POTENTIALS)
 
 
-def choose(problem: BaseProblem) -> tuple[Solver, str]:
-    """A solver for the problem, and the sentence that says why."""
+def choose(problem: BaseProblem, *, in_shards: bool = False) -> tuple[Solver, str]:
+    """A solver for the problem, and the sentence that says why; ``in_shards``: one that works on several shards."""
     solver, why = _with_l1_norm(problem) if problem.region.lasso is not None else _with_l2_norm(problem)
+    if in_shards and solver.shards_unsupported:
+        solver, why = _in_shards(problem)
     return solver, f"{problem.kind.called} of {problem.n_parts} parts, {why}"
+
+
+def _in_shards(problem: BaseProblem) -> tuple[Solver, str]:
+    """With a ridge penalty, where passes over single examples are out of reach."""
+    memory, size = master_bytes(problem), f"a ridge penalty, {problem.n_examples} examples in shards"
+    if memory <= MASTER_BYTES:
+        return SimplicialDecomposition(), f"{size}: simplicial decomposition, which needs the fewest passes"
+    return (
+        SimplicialDecomposition(master="one"),
+        f"{size}: simplicial decomposition with sums over all examples, as the points of single ones would take about "
+        f"{_memory.shown(memory)}",
+    )
 
 
 def _with_l2_norm(problem: BaseProblem) -> tuple[Solver, str]:

@@ -14,12 +14,13 @@ import numpy.typing as npt
 from maxmargin import _checks, _threads
 from maxmargin._messages import shown
 from maxmargin.encoders.base import Encoder
+from maxmargin.execution import Executor
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback, ProgressBar, Validation, checked_callbacks
 from maxmargin.optimization.checkpoint_files import Checkpoint
-from maxmargin.optimization.loop import generator
+from maxmargin.optimization.loop import generator, shards_unsupported, whole_and_here
 from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import RESCALINGS, SLACKS, BaseProblem
 from maxmargin.regions import L1, L2, Region
@@ -49,6 +50,8 @@ class Settings:
             among those of the encoder; None for that of :meth:`maxmargin.Model.score`.
         patience: certificates without a better dev score after which a run ends; None never ends it early.
         n_jobs: threads, as scikit-learn reads it; never changes the result.
+        executor: where the work on the examples is done, in shards: an executor of :mod:`maxmargin.execution`; None for
+            this process, in one shard (docs/scaling.md).
         random_state: seed for solvers that draw random numbers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`; a run resumes from that file if it exists.
@@ -69,6 +72,7 @@ class Settings:
     metric: Metric | str | None = None
     patience: int | None = None
     n_jobs: int | None = None
+    executor: Executor | None = None
     random_state: int | None = None
     callbacks: Sequence[Callback] = field(default=())
     checkpoint: str | Path | Checkpoint | None = None
@@ -93,6 +97,9 @@ class Settings:
             raise ValueError(
                 f'solver must be "auto" or a solver object such as mm.BlockFrankWolfe(), got {shown(given)}'
             )
+        if self.executor is not None:
+            wanted = "an executor such as mm.execution.Serial(shards=2), or None"
+            _checks.instance("executor", self.executor, Executor, wanted)
         if self.metric is not None and not isinstance(self.metric, str) and not callable(self.metric):
             raise ValueError(f"metric must be a function of gold and predicted outputs, got {shown(self.metric)}")
         if self.patience is not None:
@@ -158,14 +165,14 @@ class Settings:
         """The solver, and why it was chosen."""
         if isinstance(self.solver, Solver):
             return self.solver, "chosen by the caller"
-        solver, why = choose(problem)
+        solver, why = choose(problem, in_shards=not whole_and_here(problem, self.executor))
         if self.checkpoint is not None and solver.checkpoint_unsupported:
             savable: dict[str, Solver] = {
                 "block-coordinate Frank-Wolfe": BlockFrankWolfe(),
                 "dual extragradient": DualExtragradient(store_duals=False, warm_starts=False),
             }
             for name, saved in savable.items():
-                if not saved.unsupported(problem):
+                if not (saved.unsupported(problem) or shards_unsupported(problem, saved, self.executor)):
                     return saved, f"{why}; for a checkpoint {name}, as it can be saved"
         return solver, why
 

@@ -25,7 +25,7 @@ from maxmargin.model import Model, Training
 from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Validation
 from maxmargin.optimization.checkpoint_files import Checkpoint
-from maxmargin.optimization.loop import solve
+from maxmargin.optimization.loop import shards_unsupported, solve
 from maxmargin.optimization.solution import Solution
 from maxmargin.optimization.stopping import Status
 from maxmargin.problem import BaseProblem
@@ -216,10 +216,13 @@ def _run(
             lambda weights: score(replace(shell, weights=examples.weights_of(weights))), settings.patience
         )
     own = None if isinstance(settings.solver, Solver) else hooks.solver(problem)
+    if own is not None and shards_unsupported(problem, own[0], settings.executor):
+        own = None
     solver, why = own or settings.solver_for(problem)
     solution = solve(
         problem,
         solver,
+        settings.executor,
         stop=settings.stop,
         callbacks=settings.watchers(C, chooser),
         start=start,
