@@ -4,6 +4,7 @@ from maxmargin.execution.pieces import HeldPieces as HeldPieces
 from maxmargin.execution.pieces import Piece as Piece
 from maxmargin.execution.pieces import PieceSource as PieceSource
 from maxmargin.execution.pieces import ShardError as ShardError
+from maxmargin.execution.ray import Ray as Ray
 from maxmargin.execution.session import Executor as Executor
 from maxmargin.execution.session import Serial as Serial
 from maxmargin.execution.session import Session as Session

@@ -78,6 +78,14 @@ class Shard:
         if self._fresh is not None:
             self.memories, self._fresh = self._fresh, None
 
+    def differs(self, before: Sequence[Any]) -> bool:
+        """Whether the last call gave some piece another memory than it had."""
+        return any(now is not then for now, then in zip(self._fresh or self.memories, before, strict=True))
+
+    def restore(self, memories: Sequence[Any]) -> None:
+        """Set the memories."""
+        self.memories, self._fresh = list(memories), None
+
 
 class Session(ABC):
     """One run's work on all shards, in the order of their examples.
@@ -183,7 +191,7 @@ class _SerialSession(Session):
         """In all shards."""
         given = iter(memories)
         for shard in self._shards:
-            shard.memories = [next(given) for _ in shard.memories]
+            shard.restore([next(given) for _ in shard.memories])
 
     def close(self) -> None:
         """Forget the shards."""

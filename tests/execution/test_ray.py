@@ -1,0 +1,172 @@
+"""Ray on this machine, two workers: the same bits as Serial on the same shards, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import make, rebuilt, run
+
+import maxmargin as mm
+from maxmargin.execution import HeldPieces, Piece, PieceSource, Ray, Serial, ShardedProblem, ShardError
+from maxmargin.execution import ray as ray_execution
+from maxmargin.solvers import Solver, solve
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+SOLVERS: list[Solver] = [
+    mm.DualExtragradient(store_duals=False, warm_starts=False),
+    mm.DualExtragradient(),
+    mm.Extragradient(geometry=mm.Euclidean()),
+    mm.ProjectedGradient(),
+    mm.ProjectedSubgradient(),
+    mm.SimplicialDecomposition(),
+    mm.CuttingPlane(),
+]
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Ray]:
+    import ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
+    executor = Ray(workers=2, threads=1)
+    yield executor
+    executor.idle.actors.clear()
+    ray.shutdown()
+
+
+def same(one: Any, other: Any) -> None:
+    np.testing.assert_array_equal(one.weights, other.weights)
+    assert one.certificate == other.certificate
+    assert one.counters == other.counters
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+def test_the_same_bits_as_serial(two: Ray, solver: Solver) -> None:
+    problem = rebuilt(make("chain", n=8), example_weight=np.arange(1.0, 9.0))
+    same(*(run(problem, solver, max_iter=15, executor=executor) for executor in (two, Serial(shards=2))))
+
+
+@pytest.mark.parametrize("kind", ["matching", "cut", "tree", "lattice", "clique-network"])
+def test_the_same_bits_on_other_structures(two: Ray, kind: str) -> None:
+    problem = make(kind, n=6)
+    for solver in (mm.DualExtragradient(store_duals=False), mm.SimplicialDecomposition()):
+        same(*(run(problem, solver, max_iter=8, executor=executor) for executor in (two, Serial(shards=2))))
+
+
+def test_column_generation_gives_the_same_bits(two: Ray) -> None:
+    problem = make("chain", n=6, region={"l1": np.inf, "C": 0.5})
+    same(*(run(problem, mm.ColumnGeneration(), max_iter=20, executor=executor) for executor in (two, Serial(shards=2))))
+
+
+class Files(PieceSource):
+    """Pieces that the workers read from files."""
+
+    def __init__(self, folder: Path, problem: Any, count: int) -> None:
+        import pickle
+
+        held = HeldPieces.of(problem, None, count)
+        self.folder, self.examples, self.parts = folder, held.examples, held.parts
+        for number, piece in enumerate(held.held):
+            (folder / str(number)).write_bytes(pickle.dumps(piece))
+
+    def open(self, number: int) -> Piece:
+        import pickle
+
+        path = self.folder / str(number)
+        if not path.exists():
+            raise ShardError(f"{path}: this shard is missing; build the data again")
+        return pickle.loads(path.read_bytes())
+
+
+def test_pieces_from_files_and_a_file_that_goes_missing(two: Ray, tmp_path: Path) -> None:
+    problem = make("chain", n=8)
+    sharded = ShardedProblem(Files(tmp_path, problem, 4))
+    solver = mm.DualExtragradient(store_duals=False, warm_starts=False)
+    same(*(run(sharded, solver, max_iter=10, executor=executor) for executor in (two, Serial(shards=2))))
+    (tmp_path / "3").unlink()
+    with pytest.raises(ShardError, match=r"3: this shard is missing; build the data again"):
+        solve(sharded, solver, two)
+
+
+def _kill_workers(monkeypatch: pytest.MonkeyPatch, at: set[int]) -> None:
+    """Kill the worker of the answer with such a number, while it works."""
+    import ray
+
+    answer, count = ray_execution._RaySession._answer, [0]
+
+    def killing(self: Any, place: Any, *rest: Any) -> Any:
+        count[0] += 1
+        if count[0] in at:
+            ray.kill(place.actor)
+        return answer(self, place, *rest)
+
+    monkeypatch.setattr(ray_execution._RaySession, "_answer", killing)
+
+
+@pytest.mark.parametrize("solver", [SOLVERS[0], SOLVERS[2]], ids=["nothing kept", "points kept"])
+def test_workers_that_are_killed_change_nothing(two: Ray, solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make("matching", n=8)
+    monkeypatch.setattr(ray_execution, "SNAPSHOT", 3)
+    _kill_workers(monkeypatch, {9, 18})
+    same(*(run(problem, solver, max_iter=8, executor=executor) for executor in (two, Serial(shards=2))))
+
+
+def _dies(piece: Piece, memory: Any, folder: str, times: int) -> tuple[tuple[int], Any]:
+    """End the process in the middle of a pass, so many times; or, if negative, never answer the first time."""
+    done = len(os.listdir(folder))
+    if piece.first > 0 and done < abs(times):
+        Path(folder, str(done)).touch()
+        if times > 0:
+            os._exit(1)
+        time.sleep(60)
+    return ((memory or 0) + piece.problem.n_examples,), (memory or 0) + 1
+
+
+def test_a_worker_that_dies_twice_in_a_pass_or_never_answers(tmp_path: Path, two: Ray) -> None:
+    problem = make("chain", n=8)
+    session = two.open(HeldPieces.of(problem, None, 2))
+    assert session.sums(_dies, str(tmp_path), 0) == (8,)
+    assert session.sums(_dies, str(tmp_path), 2) == (10,)
+    assert session.memories() == [2, 2]
+    session.close()
+    patient = Ray(workers=2, threads=1, time_limit=20.0)
+    session = patient.open(HeldPieces.of(problem, None, 2))
+    assert session.sums(_dies, str(tmp_path), 0) == (8,)
+    session.time_limit = 3.0
+    assert session.sums(_dies, str(tmp_path), -3) == (10,)
+    session.close()
+    patient.idle.actors.clear()
+
+
+def test_an_estimator_with_ray(two: Ray) -> None:
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(5, 4)) for _ in range(12)]
+    y = [(x[:, :3] + 0.5 * rng.normal(size=(5, 3))).argmax(axis=1).tolist() for x in X]
+    fits = [mm.ChainSVM(executor=executor, tol=1e-2).fit(X, y) for executor in (two, Serial(shards=2))]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert "executor=Ray(workers=2, threads=1)" in repr(fits[0])
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ValueError, match="workers must be an integer >= 1, got 0"):
+        Ray(workers=0)
+    with pytest.raises(ValueError, match="time_limit must be"):
+        Ray(time_limit=-1.0)
+    with pytest.raises(ValueError, match="address must be that of a Ray cluster"):
+        Ray(address=3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="executor must be an executor such as"):
+        mm.ChainSVM(executor=2).fit([np.zeros((1, 1))], [["a"]])
+
+
+def test_ray_is_not_imported_unless_it_is_used() -> None:
+    script = "import sys, maxmargin as mm; mm.execution.Ray(workers=3); mm.ChainSVM(); assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
