@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from maxmargin.tasks.common.blocks import TextBlocks
 from maxmargin.tasks.common.text import FileError
-from maxmargin.tasks.tagging.cli.predict import predict_file
+from maxmargin.tasks.tagging.cli.predict import Labeling, predict_file
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.io.files import read_tagged
 from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of
@@ -89,7 +89,7 @@ def taggers(tmp_path_factory):
 def _predicted(model, path, form, size, **way):
     out = io.BytesIO()
     options = ReadOptions(format={"features": "json"}.get(form, form))
-    predict_file(model, options.blocks_for(str(path), model, labeled=None, size=size), out, **way)
+    predict_file(model, options.blocks_for(str(path), model, labeled=None, size=size), out, Labeling(**way))
     return out.getvalue()
 
 
@@ -129,7 +129,7 @@ def test_known_labels_and_the_remembered_format(taggers, tmp_path, form):
     outs = []
     for size in (None, 100):
         out = io.BytesIO()
-        predict_file(model, options.blocks_for(str(path), model, labeled=None, size=size), out, known=column)
+        predict_file(model, options.blocks_for(str(path), model, labeled=None, size=size), out, Labeling(known=column))
         outs.append(out.getvalue())
     assert outs[0] == outs[1]
 

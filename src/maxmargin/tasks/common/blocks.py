@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import select
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
 from maxmargin.tasks.common.compression import is_ready
-from maxmargin.tasks.common.text import AnyPath, open_bytes, read_bytes, text_of
+from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, open_bytes, read_bytes, text_of
 
 BLOCK = 1 << 17
 """Bytes of a block; one is larger if no sentence ends in it."""
@@ -75,6 +77,16 @@ class TextBlocks:
         found: bytes = self._stream.read1(wanted)
         self._ended = not found
         return found
+
+
+def has_come(paths: Sequence[AnyPath | None]) -> bool:
+    """Return whether inputs can be read without waiting, as far as that is known: of standard input."""
+    if not any(str(path) == STANDARD_INPUT for path in paths):
+        return True
+    try:
+        return bool(select.select([sys.stdin], [], [], 0)[0])
+    except (OSError, ValueError):  # not a file of the system
+        return True
 
 
 def _last_blank(data: bytes, first: int) -> int:

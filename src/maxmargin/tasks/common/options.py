@@ -9,6 +9,10 @@ import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Number of threads; -1 uses all cores.")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Run the workers on this Ray cluster; 'local' starts one here."),
+]
 Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Confidence level of the intervals.")]
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
@@ -20,6 +24,9 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of the strongest weights of each sign.")]
 Tol = Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap at which training stops.")]
 
+WorkerCount = Annotated[
+    int, typer.Option("--workers", min=1, max=1024, help="Number of processes that share the threads of --jobs.")
+]
 Verbose = Annotated[
     bool,
     typer.Option(

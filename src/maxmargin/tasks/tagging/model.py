@@ -122,15 +122,14 @@ class TaggerModel(Model):
         with _threads.threads(self.n_jobs):
             return self.extractor.rows(read_whole(X))
 
-    def rows_of_blocks(self, blocks: Iterable[Any]) -> Iterator[TokenRows]:
-        """Yield the attributes of each block of a text, as if all its sentences were given at once."""
-        found = self.extractor.rows_of_blocks(map(read_whole, blocks))
-        while True:
-            with _threads.threads(self.n_jobs):
-                rows = next(found, None)
-            if rows is None:
-                return
-            yield rows
+    def in_context(self, blocks: Iterable[Any]) -> Iterator[Any]:
+        """Yield each block of a text with all that its attributes depend on, for :meth:`rows_in_context`."""
+        return self.extractor.in_context(map(read_whole, blocks))
+
+    def rows_in_context(self, block: Any) -> TokenRows:
+        """Return the attributes of a block of a text, as if all its sentences were given at once."""
+        with _threads.threads(self.n_jobs):
+            return self.extractor.rows_in_context(block)
 
     # Predictions as users write them: lists per sentence.
 
@@ -151,7 +150,8 @@ class TaggerModel(Model):
             size: number of sentences that are read and labeled at a time.
         """
         size, rest = _checks.integer("size", size, least=1), iter(sentences)
-        for rows in self.rows_of_blocks(iter(lambda: list(islice(rest, size)), [])):
+        for block in self.in_context(iter(lambda: list(islice(rest, size)), [])):
+            rows = self.rows_in_context(block)
             yield from self.encoder.named(self.best(rows), rows.offsets)
 
     def predict_single(self, sentence: Any) -> list[Hashable]:

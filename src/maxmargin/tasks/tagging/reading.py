@@ -199,8 +199,8 @@ def file_metadata(text: TaggedText, join: bool) -> dict[str, Any]:
     return {"format": text.format, "columns": list(text.columns), "label": text.label, "join": join}
 
 
-def rows_of(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[TaggedText, TokenRows]]:
-    """Yield each block of a file with the attributes that a model knows; note on standard error if there are none."""
+def in_context(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[TaggedText, Any]]:
+    """Yield each block of a file, and for :meth:`TaggerModel.rows_in_context` all that its attributes depend on."""
     template = getattr(model.extractor, "template", None)
     held: deque[TaggedText] = deque()  # blocks whose attributes wait for the sentences after them
 
@@ -214,13 +214,24 @@ def rows_of(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[T
             held.append(text)
             yield text.tokens
 
+    for context in model.in_context(tokens()):
+        yield held.popleft(), context
+
+
+def rows_of(model: TaggerModel, texts: Iterable[TaggedText]) -> Iterator[tuple[TaggedText, TokenRows]]:
+    """Yield each block of a file with the attributes that a model knows; note on standard error if there are none."""
     known = False
-    for rows in model.rows_of_blocks(tokens()):
-        text = held.popleft()
+    for text, context in in_context(model, texts):
+        rows = model.rows_in_context(context)
         known = known or len(rows.tokens.columns) > 0
         yield text, rows
     if not known:
-        note(f"{text.source}: the model knows none of its attributes; was it trained on files of another kind?")
+        tell_of_unknown(text.source)
+
+
+def tell_of_unknown(source: str) -> None:
+    """Note that a model knows no attribute of a file."""
+    note(f"{source}: the model knows none of its attributes; was it trained on files of another kind?")
 
 
 def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:

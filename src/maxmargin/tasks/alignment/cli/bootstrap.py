@@ -11,6 +11,7 @@ import typer
 from maxmargin._terminal import fail
 from maxmargin.tasks.alignment.cli.options import (
     BLOCK,
+    Aligning,
     BitextTarget,
     Confidence,
     Fertility,
@@ -20,7 +21,6 @@ from maxmargin.tasks.alignment.cli.options import (
     Symmetrized,
     Target,
     Threshold,
-    align,
     left_behind,
     optional_bitext,
     save,
@@ -33,6 +33,7 @@ from maxmargin.tasks.alignment.io.sentences import as_pairs
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol, Verbose
 from maxmargin.tasks.common.progress import print_lines
+from maxmargin.tasks.common.text import STANDARD_INPUT, open_output
 
 NO_LINKS = "no links were written; with --out what was learned so far is kept"
 """What Ctrl-C leaves behind before the first links."""
@@ -115,9 +116,8 @@ def bootstrap(
         if method is None:
             tell_of_confidences(model, confidence, threshold)
     with errors_as_lines(PART_WRITTEN):
-        written = form or Format.pharaoh
-        for first in range(0, len(to_align), BLOCK):
-            align(
-                model, to_align[first : first + BLOCK], written, method=method, confidence=confidence,
-                threshold=threshold, adapt=False, first=first + 1,
-            )  # fmt: skip
+        aligning = Aligning(form or Format.pharaoh, method, confidence, threshold, adapt=False)
+        with open_output(STANDARD_INPUT) as stream:
+            for first in range(0, len(to_align), BLOCK):
+                stream.write(aligning.of_block(model, (first + 1, to_align[first : first + BLOCK])))
+                stream.flush()

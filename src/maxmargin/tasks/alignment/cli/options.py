@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -25,7 +28,8 @@ from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning
 from maxmargin.tasks.common.commands import saving, written_line
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.text import FileError, open_output
+from maxmargin.tasks.common.workers import Workers
 
 if TYPE_CHECKING:
     from maxmargin.tasks.alignment.training import AlignerSettings
@@ -50,6 +54,7 @@ From = Annotated[
 GoldFrom = Annotated[
     Format | None, typer.Option("--gold-from", help="Format of the gold links.", show_default=RECOGNIZED)
 ]
+Out = Annotated[str, typer.Option("--out", help="File to write, compressed if it ends in .gz; - for standard output.")]
 To = Annotated[Format, typer.Option("--to", help="Format of the links that are written.")]
 First = Annotated[
     int | None,
@@ -235,27 +240,87 @@ def write(
     sys.stdout.flush()
 
 
-def align(
-    model: AlignerModel,
-    pairs: list[SentencePair],
-    form: Format,
+@dataclass(frozen=True)
+class Aligning:
+    """How sentence pairs are aligned, and their links written; its attributes are options of commands."""
+
+    form: Format = Format.pharaoh
+    method: Method | None = None
+    confidence: bool = False
+    threshold: float | None = None
+    adapt: bool = True
+
+    def opened(self, path: Path, n_jobs: int | None) -> Callable[[tuple[int, list[SentencePair]]], bytes]:
+        """Return :meth:`of_block` for the model of a file: what each worker does."""
+        return partial(self.of_block, AlignerModel.load(path, n_jobs=n_jobs))
+
+    def of_block(self, model: AlignerModel, block: tuple[int, list[SentencePair]]) -> bytes:
+        """Return what is written of pairs, of which the first has the given number."""
+        first, pairs = block
+        words = [(pair.source, pair.target) for pair in pairs] if self.form is Format.a3 else None
+        warn_of_long(pairs, first=first)
+        pairs = alignable(pairs)
+        found: Sequence[IntArray | Prediction]
+        if self.method is not None:
+            if self.confidence or self.threshold is not None:
+                raise ValueError(f"--method {self.method.value} has no confidences; omit --confidence and --threshold")
+            found = model.align_hmm(pairs, method=self.method.value, adapt=self.adapt)
+        elif self.confidence or self.threshold is not None:
+            links = model.align(pairs, threshold=self.threshold, adapt=self.adapt)
+            found = links if self.confidence else [one.links for one in links]
+        else:
+            found = model.predict(pairs, adapt=self.adapt)
+        stream = StringIO()
+        write_links(stream, found, self.form.value, first=first, sentences=words)
+        return stream.getvalue().encode()
+
+
+def write_blocks(
+    aligner: AlignerModel,
+    work: BlockWork,
+    blocks: Iterator[list[SentencePair]],
+    out: str,
     *,
-    method: Method | None,
-    confidence: bool,
-    threshold: float | None,
-    adapt: bool,
-    first: int = 1,
+    path: Path,
+    workers: Workers,
+    ready: Callable[[], bool],
 ) -> None:
-    """Align sentence pairs, of which the first has number ``first``, and write the links."""
-    words = [(pair.source, pair.target) for pair in pairs] if form is Format.a3 else None
-    warn_of_long(pairs, first=first)
-    pairs = alignable(pairs)
-    if method is not None:
-        if confidence or threshold is not None:
-            raise ValueError(f"--method {method.value} has no confidences; omit --confidence and --threshold")
-        write(model.align_hmm(pairs, method=method.value, adapt=adapt), form, words, first=first)
-    elif confidence or threshold is not None:
-        found = model.align(pairs, threshold=threshold, adapt=adapt)
-        write(found if confidence else [one.links for one in found], form, words, first=first)
-    else:
-        write(model.predict(pairs, adapt=adapt), form, words, first=first)
+    """Write what ``work`` makes of the blocks of a text, one after the other.
+
+    Args:
+        aligner: the model.
+        work: makes lines of the pairs of a block.
+        blocks: the sentence pairs.
+        out: a file, or ``-``.
+        path: the file of the model, for workers.
+        workers: where blocks are worked on.
+        ready: whether the next block can be read without waiting.
+    """
+    make = partial(partial, work.of_block, aligner) if workers.here else partial(work.opened, path, workers.threads)
+    once_only = UnknownWordsOnce()
+    with closing(workers.map(make, _numbered(blocks), ready)) as found, open_output(out) as stream:
+        while True:
+            with once_only.block():
+                data = next(found, None)
+            if data is None:
+                return
+            stream.write(data)
+            stream.flush()
+
+
+def _numbered(blocks: Iterable[list[SentencePair]]) -> Iterator[tuple[int, list[SentencePair]]]:
+    """Yield the number of the first pair of each block, from 1, and the block."""
+    first = 1
+    for some in blocks:
+        yield first, some
+        first += len(some)
+
+
+class BlockWork(Protocol):
+    """What a command makes of the blocks of a text."""
+
+    def of_block(self, model: AlignerModel, block: tuple[int, list[SentencePair]]) -> bytes:
+        """Return what is written of a block, whose first pair has the given number."""
+
+    def opened(self, path: Path, n_jobs: int | None) -> Callable[[tuple[int, list[SentencePair]]], bytes]:
+        """Return :meth:`of_block` for the model of a file: what each worker does."""

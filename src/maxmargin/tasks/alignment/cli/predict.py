@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated
@@ -14,25 +15,28 @@ import typer
 
 from maxmargin.tasks.alignment.cli.options import (
     BLOCK,
+    Aligning,
     Confidence,
     Extra,
+    Out,
     Source,
     Symmetrized,
     Target,
     Threshold,
     To,
-    UnknownWordsOnce,
-    align,
     blocks_of,
     extra_files,
     tell_of_confidences,
+    write_blocks,
 )
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
-from maxmargin.tasks.common.options import Jobs, Verbose
+from maxmargin.tasks.common.blocks import has_come
+from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, writable
+from maxmargin.tasks.common.options import Jobs, RayAddress, Verbose, WorkerCount
 from maxmargin.tasks.common.progress import print_lines
 from maxmargin.tasks.common.text import STANDARD_INPUT
+from maxmargin.tasks.common.workers import Workers
 
 
 def predict(
@@ -56,14 +60,19 @@ def predict(
         ),
     ] = None,
     extra: Extra = None,
+    out: Out = STANDARD_INPUT,
+    workers: WorkerCount = 1,
+    ray: RayAddress = None,
     jobs: Jobs = -1,
     verbose: Verbose = False,
 ) -> None:
-    """Align sentence pairs: one line of links per pair (NAACL: one line per link) on standard output.
+    """Align sentence pairs: one line of links per pair (NAACL: one line per link).
 
     Pairs are read, aligned and written block by block, so memory does not grow with the text.
     """
     print_lines(verbose)
+    if out != STANDARD_INPUT:
+        writable(Path(out), keep=[str(model), source, target], streams=True)
     with errors_as_lines():
         extras = extra_files(extra)
         once([source, target, *extras.values()])
@@ -74,14 +83,16 @@ def predict(
         # Without adaptation pairs do not depend on each other, so they are aligned as they come.
         blocks = blocks_of(source, target, extras, None if not adapt and block is None else sizes)
         some = next(blocks, [])
-    first, once_only = 1, UnknownWordsOnce()
-    while some:
-        with errors_as_lines(PART_WRITTEN), once_only.block():
-            align(
-                aligner, some, form, method=method, confidence=confidence, threshold=threshold, adapt=adapt, first=first
-            )
-            first += len(some)
-            some = next(blocks, [])
+    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
+        write_blocks(
+            aligner,
+            Aligning(form, method, confidence, threshold, adapt),
+            chain([some] if some else [], blocks),
+            out,
+            path=model,
+            workers=Workers(workers, jobs, ray),
+            ready=partial(has_come, [source, target]),
+        )
 
 
 def _sizes(block: int | None, *, piped: bool) -> Iterator[int]:

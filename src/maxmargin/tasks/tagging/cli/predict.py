@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from maxmargin._terminal import fail, note
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, writable
-from maxmargin.tasks.common.options import Jobs
+from maxmargin.tasks.common.options import Jobs, RayAddress, WorkerCount
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join
 
 if TYPE_CHECKING:
     from maxmargin.structures.base import FloatArray
+    from maxmargin.tasks.common.workers import Workers
     from maxmargin.tasks.tagging.encoder.extraction import TokenRows
     from maxmargin.tasks.tagging.io.files import TaggedText
     from maxmargin.tasks.tagging.io.table import Codes
@@ -53,6 +58,8 @@ def predict(
         str | None, typer.Option("--label", metavar="NAME", help="The column of labels.", show_default="as in training")
     ] = None,
     join: Join = None,
+    workers: WorkerCount = 1,
+    ray: RayAddress = None,
     jobs: Jobs = -1,
 ) -> None:
     """Label the tokens of a file: write the file with one more column, or the equivalent in other formats."""
@@ -61,23 +68,91 @@ def predict(
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model)], streams=True)
     with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
+        from maxmargin.tasks.common.blocks import has_come
+        from maxmargin.tasks.common.workers import Workers
         from maxmargin.tasks.tagging.model import TaggerModel
         from maxmargin.tasks.tagging.reading import ReadOptions
 
         tagger = TaggerModel.load(model, n_jobs=jobs)
         texts = ReadOptions(form, columns, label, join).blocks_for(input, tagger, labeled=None)
-        predict_file(tagger, texts, out, k_best=k_best, margins=scores, probabilities=probabilities, known=known)
+        predict_file(
+            tagger,
+            texts,
+            out,
+            Labeling(k_best, scores, probabilities, known),
+            path=model,
+            workers=Workers(workers, jobs, ray),
+            ready=partial(has_come, [input]),
+        )
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """What is written of a file of tokens.
+
+    Attributes:
+        k_best: write this many labelings of each sentence, best first.
+        margins: write the margin of each label.
+        probabilities: write the probability of each label.
+        known: a column of labels that must be taken, except where it is empty or ``_``.
+    """
+
+    k_best: int | None = None
+    margins: bool = False
+    probabilities: bool = False
+    known: str | None = None
+
+    def opened(self, path: Path, n_jobs: int | None) -> Callable[[tuple[TaggedText, Any]], tuple[bytes, bool]]:
+        """Return :meth:`of_block` for the model of a file: what each worker does."""
+        from maxmargin.tasks.tagging.model import TaggerModel
+
+        return partial(self.of_block, TaggerModel.load(path, n_jobs=n_jobs))
+
+    def of_block(self, model: TaggerModel, block: tuple[TaggedText, Any]) -> tuple[bytes, bool]:
+        """Return what is written of a block with its context, and whether the model knows some of its attributes."""
+        text, context = block
+        stream = BytesIO()
+        try:
+            rows = model.rows_in_context(context)
+            given = None if self.known is None else _known_codes(model, text, self.known)
+            self._write(model, text, rows, stream, given)
+        except ValueError as error:
+            found = _SENTENCE.match(str(error))  # named by the line where the sentence begins
+            where = "" if found is None else f"{text.tokens.where(int(text.sentences[int(found[1])]))}: "
+            raise FileError(f"{where}{error if found is None else found[2]}") from None
+        return stream.getvalue(), len(rows.tokens.columns) > 0
+
+    def _write(
+        self, model: TaggerModel, text: TaggedText, rows: TokenRows, stream: BinaryIO, given: Codes | None
+    ) -> None:
+        from maxmargin.tasks.tagging.io.files import write_k_best, write_tagged
+
+        if self.k_best is not None:
+            best = [
+                [([str(name) for name in labels], score) for labels, score in some]
+                for some in model.ranked(rows, self.k_best, given)
+            ]
+            write_k_best(text, best, out=stream)
+            return
+        scores: FloatArray | None = None
+        if self.margins:
+            codes, scores = model.best_with_margins(rows, given)
+        elif self.probabilities:
+            codes, scores = model.best_with_probabilities(rows, given)
+        else:
+            codes = model.best(rows, given)
+        write_tagged(text, (codes, [str(name) for name in model.labels]), out=stream, scores=scores)
 
 
 def predict_file(
     model: TaggerModel,
     texts: Iterable[TaggedText],
     out: AnyPath | BinaryIO,
+    labeling: Labeling | None = None,
     *,
-    k_best: int | None = None,
-    margins: bool = False,
-    probabilities: bool = False,
-    known: str | None = None,
+    path: Path | None = None,
+    workers: Workers | None = None,
+    ready: Callable[[], bool] = lambda: True,
 ) -> None:
     """Label the tokens of a file and write it with the labels, block by block.
 
@@ -85,58 +160,34 @@ def predict_file(
         model: the tagger.
         texts: the blocks of the file.
         out: a binary stream or a file name, as for :func:`~maxmargin.tasks.tagging.io.files.write_tagged`.
-        k_best: write this many labelings of each sentence, best first.
-        margins: write the margin of each label.
-        probabilities: write the probability of each label.
-        known: a column of labels that must be taken, except where it is empty or ``_``.
+        labeling: what is written; None for the best labels.
+        path: the file of the model, for workers.
+        workers: where blocks are labeled; None for this process.
+        ready: whether the next block can be read without waiting.
     """
     from maxmargin.tasks.common.text import open_output
-    from maxmargin.tasks.tagging.reading import rows_of
+    from maxmargin.tasks.common.workers import Workers
+    from maxmargin.tasks.tagging.reading import in_context, tell_of_unknown
 
-    if probabilities and model.temperature is None:
+    labeling, workers = labeling or Labeling(), workers or Workers()
+    if labeling.probabilities and model.temperature is None:
         note("probabilities are not calibrated, the model was trained without --dev or folds")
-    blocks = rows_of(model, texts)
+    blocks = in_context(model, texts)
     first = next(blocks)  # before the output is opened, as the file may not be readable
-    with open_output(out) as stream:
-        for text, rows in chain([first], blocks):
-            try:
-                given = None if known is None else _known_codes(model, text, known)
-                _predict_block(model, text, rows, stream, k_best, margins, probabilities, given)
-            except ValueError as error:
-                found = _SENTENCE.match(str(error))  # named by the line where the sentence begins
-                where = "" if found is None else f"{text.tokens.where(int(text.sentences[int(found[1])]))}: "
-                raise FileError(f"{where}{error if found is None else found[2]}") from None
+    work: Callable[[], Callable[[tuple[TaggedText, Any]], tuple[bytes, bool]]]
+    if path is None or workers.here:
+        work = partial(partial, labeling.of_block, model)
+    else:
+        work = partial(labeling.opened, path, workers.threads)
+    known = False
+    with closing(workers.map(work, chain([first], blocks), ready)) as found, open_output(out) as stream:
+        for data, knows in found:
+            stream.write(data)
+            known |= knows
             if out == STANDARD_INPUT:
                 stream.flush()
-
-
-def _predict_block(
-    model: TaggerModel,
-    text: TaggedText,
-    rows: TokenRows,
-    stream: BinaryIO,
-    k_best: int | None,
-    margins: bool,
-    probabilities: bool,
-    given: Codes | None,
-) -> None:
-    from maxmargin.tasks.tagging.io.files import write_k_best, write_tagged
-
-    if k_best is not None:
-        best = [
-            [([str(name) for name in labels], score) for labels, score in some]
-            for some in model.ranked(rows, k_best, given)
-        ]
-        write_k_best(text, best, out=stream)
-        return
-    scores: FloatArray | None = None
-    if margins:
-        codes, scores = model.best_with_margins(rows, given)
-    elif probabilities:
-        codes, scores = model.best_with_probabilities(rows, given)
-    else:
-        codes = model.best(rows, given)
-    write_tagged(text, (codes, [str(name) for name in model.labels]), out=stream, scores=scores)
+    if not known:
+        tell_of_unknown(first[0].source)
 
 
 def _known_codes(model: TaggerModel, text: TaggedText, column: str) -> Codes:

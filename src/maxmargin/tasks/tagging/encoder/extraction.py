@@ -73,10 +73,13 @@ class Extractor(ABC):
     def rows(self, X: Any) -> TokenRows:
         """Return the rows of a batch without unknown attributes."""
 
-    def rows_of_blocks(self, blocks: Iterable[Any]) -> Iterator[TokenRows]:
-        """Yield the rows of each block of a text, as if the text were one batch; later blocks may be read before."""
-        for block in blocks:
-            yield self.rows(block)
+    def in_context(self, blocks: Iterable[Any]) -> Iterator[Any]:
+        """Yield each block of a text with all that its rows depend on; later blocks may be read before."""
+        yield from blocks
+
+    def rows_in_context(self, block: Any) -> TokenRows:
+        """Return the rows of a block of :meth:`in_context`, as if the text were one batch."""
+        return self.rows(block)
 
     @abstractmethod
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
@@ -259,16 +262,19 @@ class TemplateExtractor(_NamedExtractor):
         """See :meth:`Extractor.rows`."""
         return self._rows(self.added.columns(self.prepared(X), self.template))
 
-    def rows_of_blocks(self, blocks: Iterable[Any]) -> Iterator[TokenRows]:
-        """See :meth:`Extractor.rows_of_blocks`."""
-        for before, table, after in in_context(map(self.prepared, blocks), reach_of(self.template)):
-            if not before and not after:
-                yield self.rows(table)
-                continue
-            some = [one.only(self.template.columns_used) for one in (*before, table, *after)]
-            first = sum(one.n_sentences for one in before)
-            whole = self.added.columns(TokenTable.joined(some), self.template)
-            yield self._rows(whole.part(first, first + table.n_sentences))
+    def in_context(self, blocks: Iterable[Any]) -> Iterator[Any]:
+        """See :meth:`Extractor.in_context`."""
+        return in_context(map(self.prepared, blocks), reach_of(self.template))
+
+    def rows_in_context(self, block: Any) -> TokenRows:
+        """See :meth:`Extractor.rows_in_context`."""
+        before, table, after = block
+        if not before and not after:
+            return self.rows(table)
+        some = [one.only(self.template.columns_used) for one in (*before, table, *after)]
+        first = sum(one.n_sentences for one in before)
+        whole = self.added.columns(TokenTable.joined(some), self.template)
+        return self._rows(whole.part(first, first + table.n_sentences))
 
     def _rows(self, table: TokenTable) -> TokenRows:
         edges = None if self.edges is None else self.template.apply_edges(table, self.edges)
