@@ -360,6 +360,32 @@ def test_jumps_are_counted_in_some_pairs_of_a_long_text():
     np.testing.assert_array_equal(many[4], fewer[4])
 
 
+@pytest.mark.parametrize("agree", [False, True])
+@pytest.mark.parametrize("markov", [False, True])
+def test_equal_pairs_are_one_that_counts_as_often(markov, agree):
+    some = [*text(seed=3, n=40, most=9, n_words=4), ([], [1]), ([1], []), ([], [])]
+    order = np.random.default_rng(0).integers(0, len(some), 300)
+    pairs = [some[at] for at in order]
+    one, two = (Case(pairs, n_words=4, threads=2) for _ in range(2))
+    two.checked = _kernels.SentencePairs(
+        *packed([source for source, _ in pairs]), *packed([target for _, target in pairs]), 4, 4, merge=True
+    )
+    keys = [(tuple(source), tuple(target)) for source, target in pairs]
+    two.pairs = list(dict.fromkeys(keys))
+    assert (len(one.checked), len(two.checked)) == (300, len(two.pairs))
+    assert len(two.pairs) < 60
+    lexicons = (_kernels.bitext_lexicon(case.checked, 2) for case in (one, two))
+    for first, second in zip(*lexicons, strict=True):
+        np.testing.assert_array_equal(first, second)
+    counted, merged = one.expect(markov, agree), two.expect(markov, agree)
+    for first, second in zip(counted[:-1], merged[:-1], strict=True):
+        np.testing.assert_allclose(second, first, rtol=1e-5)
+    of_key = dict(zip(two.pairs, merged[-1], strict=True))
+    likelihood = dict(zip(keys, counted[-1], strict=True))
+    for key in two.pairs:
+        np.testing.assert_allclose(of_key[key], keys.count(key) * likelihood[key], rtol=1e-9)
+
+
 def test_no_pairs_and_no_words():
     for pairs in ([], [([], [])], [([], [0, 1]), ([2], [])]):
         case = Case(pairs)

@@ -260,8 +260,14 @@ def translation(random: Generator) -> list[Call]:
                   *jumps, 0.1, *posteriors, np.zeros((n, 2)), threads),
         ]  # fmt: skip
 
-    checked = tasks.SentencePairs(*pairs)
-    return [bound(tasks, "SentencePairs", *pairs, then=use), *use(checked), *with_lexicon(checked)]
+    checked, merged = (tasks.SentencePairs(*pairs, merge) for merge in (False, True))
+    return [
+        bound(tasks, "SentencePairs", *pairs, False, then=use),
+        bound(tasks, "SentencePairs", *pairs, True, then=lambda made: [method(made, "__len__")]),
+        *use(checked),
+        *with_lexicon(checked),
+        bound(tasks, "bitext_lexicon", merged, threads),
+    ]
 
 
 TOPICS = {

@@ -19,37 +19,44 @@ using bitext::Pairs;
 using Offsets = In<std::int64_t>;
 using Words = In<std::int32_t>;
 
-// Sentence pairs that were checked when they were made, with the offsets of their cells.
+// Sentence pairs that were checked when they were made, with the offsets of their cells. With `merge` equal pairs become
+// one that counts as many times.
 class SentencePairs {
    public:
     SentencePairs(const Offsets& source_start, const Words& source, const Offsets& target_start, const Words& target,
-                  std::int64_t n_source, std::int64_t n_target)
-        : n_source(n_source), n_target(n_target), source_start_(copied(source_start)),
-          target_start_(copied(target_start)), source_(copied(source)), target_(copied(target)) {
+                  std::int64_t n_source, std::int64_t n_target, bool merge)
+        : n_source(n_source), n_target(n_target), pairs_{copied(source_start), copied(target_start), copied(source),
+                                                         copied(target), {}} {
         checked_count("n_source", n_source, 0, most_claimed);
         checked_count("n_target", n_target, 0, most_claimed);
-        require(source_start_.size() == target_start_.size(), "both sides must have the same number of sentences");
+        require(source_start.size() == target_start.size(), "both sides must have the same number of sentences");
         require(rises_to(maxmargin::view(source_start), source.size()) &&
                     rises_to(maxmargin::view(target_start), target.size()),
                 "offsets must rise from 0 to the number of words");
         require(within(maxmargin::view(source), -1, n_source) && within(maxmargin::view(target), -1, n_target),
                 "a word is outside its vocabulary");
-        cell_start_.assign(source_start_.size(), 0);
-        for (std::size_t p = 0; p + 1 < source_start_.size(); ++p) {
-            const std::int64_t rows = source_start_[p + 1] - source_start_[p];
-            const std::int64_t columns = target_start_[p + 1] - target_start_[p];
+        require(source_start.size() <= std::size_t{1} << 31, "there are too many sentence pairs");
+        pairs_.times.assign(source_start.size() - 1, 1);
+        if (merge) pairs_.merge();
+        cell_start_.assign(pairs_.source_start.size(), 0);
+        for (std::size_t p = 0; p + 1 < cell_start_.size(); ++p) {
+            const std::int64_t rows = pairs_.source_start[p + 1] - pairs_.source_start[p];
+            const std::int64_t columns = pairs_.target_start[p + 1] - pairs_.target_start[p];
             require(rows < (1 << 20) && columns < (1 << 20), "a sentence is too long");
             cell_start_[p + 1] = cell_start_[p] + rows * columns;
         }
     }
 
-    Pairs view() const { return {source_start_, target_start_, cell_start_, source_, target_}; }
+    Pairs view() const {
+        return {pairs_.source_start, pairs_.target_start, cell_start_, pairs_.source, pairs_.target, pairs_.times};
+    }
+    std::int64_t size() const { return static_cast<std::int64_t>(pairs_.times.size()); }
 
     const std::int64_t n_source, n_target;
 
    private:
-    std::vector<std::int64_t> source_start_, target_start_, cell_start_;
-    std::vector<std::int32_t> source_, target_;
+    bitext::OwnedPairs pairs_;
+    std::vector<std::int64_t> cell_start_;
 };
 
 // A lexicon that was checked when it was made.
@@ -264,8 +271,10 @@ void posteriors(const SentencePairs& checked, const In<std::int64_t>& slots, con
 
 void bind_translation(nb::module_& module) {
     nb::class_<SentencePairs>(module, "SentencePairs")
-        .def(nb::init<const Offsets&, const Words&, const Offsets&, const Words&, std::int64_t, std::int64_t>(),
-             "source_start"_array, "source"_array, "target_start"_array, "target"_array, "n_source"_a, "n_target"_a);
+        .def(nb::init<const Offsets&, const Words&, const Offsets&, const Words&, std::int64_t, std::int64_t, bool>(),
+             "source_start"_array, "source"_array, "target_start"_array, "target"_array, "n_source"_a, "n_target"_a,
+             "merge"_a = false)
+        .def("__len__", &SentencePairs::size);
     module.def("bitext_lexicon", &lexicon_of, "pairs"_a, "threads"_a);
     module.def("translation_expect", apart(&expect), "pairs"_a, "row_start"_array, "column"_array, "word"_array,
                "null_target"_array, "null_source"_array, "unseen"_a, "forth"_array, "back"_array, "null"_a, "agree"_a,

@@ -13,14 +13,76 @@
 namespace maxmargin::bitext {
 
 // Pair p has source words source[source_start[p]:source_start[p+1]] and target words likewise; a word is a number from
-// 0, or -1 if it is unknown. Its cells, one per source and target position, begin at cell_start[p], row-major.
+// 0, or -1 if it is unknown. Its cells, one per source and target position, begin at cell_start[p], row-major. It stands
+// for times[p] equal pairs of the text.
 struct Pairs {
     std::span<const std::int64_t> source_start, target_start, cell_start;
-    std::span<const std::int32_t> source, target;
+    std::span<const std::int32_t> source, target, times;
 
     std::int64_t size() const { return static_cast<std::int64_t>(source_start.size()) - 1; }
     std::int64_t sources(std::int64_t p) const { return source_start[p + 1] - source_start[p]; }
     std::int64_t targets(std::int64_t p) const { return target_start[p + 1] - target_start[p]; }
+};
+
+// Sentence pairs that own their arrays.
+struct OwnedPairs {
+    std::vector<std::int64_t> source_start, target_start;
+    std::vector<std::int32_t> source, target, times;
+
+    // Equal pairs become one, in the place of the first of them.
+    void merge() {
+        const std::int64_t n = static_cast<std::int64_t>(source_start.size()) - 1;
+        std::size_t room = 16;
+        while (room < 2 * static_cast<std::size_t>(n)) room *= 2;
+        std::vector<std::int32_t> found(room, -1);  // numbers of pairs that are kept, by hash
+        std::int64_t kept = 0;
+        for (std::int64_t p = 0; p < n; ++p) {
+            std::size_t at = hash(p) & (room - 1);
+            while (found[at] >= 0 && !equal(found[at], p)) at = (at + 1) & (room - 1);
+            if (found[at] >= 0) {
+                times[found[at]] += times[p];
+                continue;
+            }
+            found[at] = static_cast<std::int32_t>(kept);
+            times[kept] = times[p];
+            move(source_start, source, p, kept);
+            move(target_start, target, p, kept);
+            ++kept;
+        }
+        times.resize(kept);
+        for (auto* start : {&source_start, &target_start}) start->resize(kept + 1);
+        source.resize(source_start[kept]);
+        target.resize(target_start[kept]);
+        for (auto* words : {&source, &target, &times}) words->shrink_to_fit();
+        for (auto* start : {&source_start, &target_start}) start->shrink_to_fit();
+    }
+
+   private:
+    static std::span<const std::int32_t> sentence(const std::vector<std::int64_t>& start,
+                                                  const std::vector<std::int32_t>& words, std::int64_t p) {
+        return {words.data() + start[p], static_cast<std::size_t>(start[p + 1] - start[p])};
+    }
+    std::uint64_t hash(std::int64_t p) const {
+        std::uint64_t sum = static_cast<std::uint64_t>(source_start[p + 1] - source_start[p]);
+        for (const auto words : {sentence(source_start, source, p), sentence(target_start, target, p)})
+            for (const std::int32_t word : words) {
+                sum = (sum ^ static_cast<std::uint32_t>(word)) * 0x9e3779b97f4a7c15u;
+                sum ^= sum >> 29;
+            }
+        return sum;
+    }
+    bool equal(std::int64_t p, std::int64_t q) const {
+        return std::ranges::equal(sentence(source_start, source, p), sentence(source_start, source, q)) &&
+               std::ranges::equal(sentence(target_start, target, p), sentence(target_start, target, q));
+    }
+    // Pair p becomes pair `to`, which is not behind it; start[to] is in place, and start[to + 1] comes to be.
+    static void move(std::vector<std::int64_t>& start, std::vector<std::int32_t>& words, std::int64_t p,
+                     std::int64_t to) {
+        const std::int64_t first = start[p], last = start[p + 1];
+        if (p == to) return;
+        std::copy(words.begin() + first, words.begin() + last, words.begin() + start[to]);
+        start[to + 1] = start[to] + last - first;
+    }
 };
 
 // Pairs per block of work.
@@ -123,7 +185,8 @@ struct OwnedLexicon {
                         const std::int32_t f = pairs.target[k];
                         if (f < 0 || own.last[f] == p) continue;
                         own.last[f] = p;
-                        if (own.seen[f]++ == 0) own.words.push_back(f);
+                        if (own.seen[f] == 0) own.words.push_back(f);
+                        own.seen[f] += pairs.times[p];
                     }
                 }
                 std::sort(own.words.begin(), own.words.end());

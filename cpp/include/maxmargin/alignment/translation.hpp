@@ -105,6 +105,7 @@ class Worker {
     void begin(const Pairs& pairs, std::int64_t p, const Tables& tables) {
         rows_ = pairs.sources(p);
         columns_ = pairs.targets(p);
+        times_ = pairs.times[p];
         empty(pairs.target.data() + pairs.target_start[p], columns_, tables.null_target, tables.unseen, null_target);
         empty(pairs.source.data() + pairs.source_start[p], rows_, tables.null_source, tables.unseen, null_source);
         by_column_ = null_target;
@@ -159,10 +160,10 @@ class Worker {
     void count_empty(const Pairs& pairs, std::int64_t p, const Counts& counts) const {
         for (std::int64_t k = 0; k < columns_; ++k)
             if (const std::int32_t f = pairs.target[pairs.target_start[p] + k]; f >= 0)
-                counts.add(counts.null_target[f], static_cast<double>(null_target[k]));
+                counts.add(counts.null_target[f], times_ * static_cast<double>(null_target[k]));
         for (std::int64_t j = 0; j < rows_; ++j)
             if (const std::int32_t e = pairs.source[pairs.source_start[p] + j]; e >= 0)
-                counts.add(counts.null_source[e], static_cast<double>(null_source[j]));
+                counts.add(counts.null_source[e], times_ * static_cast<double>(null_source[j]));
     }
 
    private:
@@ -194,14 +195,16 @@ class Worker {
         }
     }
 
-    static void count_jumps(const WordChain& chain, std::int64_t positions, const JumpCounts& jumps,
-                            const Counts& counts) {
+    void count_jumps(const WordChain& chain, std::int64_t positions, const JumpCounts& jumps,
+                     const Counts& counts) const {
         for (std::int64_t m = 0; m <= positions; ++m)
-            counts.add(jumps.departures[m * jumps.side + positions], static_cast<double>(chain.departures[m]));
-        for (std::size_t d = 0; d < jumps.distance.size(); ++d) counts.add(jumps.distance[d], chain.distances[d]);
+            counts.add(jumps.departures[m * jumps.side + positions], times_ * static_cast<double>(chain.departures[m]));
+        for (std::size_t d = 0; d < jumps.distance.size(); ++d)
+            counts.add(jumps.distance[d], times_ * chain.distances[d]);
     }
 
     std::int64_t rows_ = 0, columns_ = 0;
+    double times_ = 1;
     std::vector<float> by_column_, by_row_;
     std::vector<float> forward_, backward_;  // (targets, sources) and (sources, targets), rows as in ChainView
     WordChain forth_, back_;
@@ -223,6 +226,8 @@ class Block {
         where_.find(pairs_, begin, end, static_cast<std::int64_t>(lexicon_.row_start.size()) - 1);
         cells_.resize(pairs_.cell_start[end] - pairs_.cell_start[begin]);
         n_tokens_ = pairs_.source_start[end] - pairs_.source_start[begin];
+        counted_.resize(cells_.size());
+        n_counted_.assign(n_tokens_, 0);
         rows_.resize(where_.at.size());
         parallel_each(static_cast<std::int64_t>(rows_.size()), 1 << 12, threads_, [&](int, std::int64_t o) {
             const std::int64_t p = begin + where_.pair[o], n = pairs_.targets(p);
@@ -253,12 +258,59 @@ class Block {
         });
     }
 
-    // Adds posteriors to the counts of slots; with `agree` both directions count only what they agree on (Liang, Taskar
-    // and Klein 2006). Cells with nothing to speak of, most of them, are passed over.
-    void collect(bool agree, std::span<float> counts) {
-        if (agree)
-            collect(counts, [](const Cell& cell) { return Cell{cell.forth * cell.back, cell.forth * cell.back}; });
-        else collect(counts, [](const Cell& cell) { return cell; });
+    // Keeps of the posteriors of a pair's cells those to be counted, with their words: most have nothing to speak of. With
+    // `agree` both directions count only what they agree on (Liang, Taskar and Klein 2006).
+    void choose(std::int64_t p, bool agree) {
+        const std::int64_t n = pairs_.targets(p), first = pairs_.source_start[p] - pairs_.source_start[begin_];
+        const std::int32_t* words = pairs_.target.data() + pairs_.target_start[p];
+        const auto times = static_cast<float>(pairs_.times[p]);
+        Cell* row = cells(p);
+        std::int32_t* chosen = counted_.data() + (row - cells_.data());
+        for (std::int64_t j = 0; j < pairs_.sources(p); ++j, row += n, chosen += n) {
+            std::int32_t kept = 0;
+            for (std::int64_t k = 0; k < n; ++k) {
+                const float both = row[k].forth * row[k].back;
+                const Cell cell = agree ? Cell{both, both} : row[k];
+                row[kept] = {times * cell.forth, times * cell.back};
+                chosen[kept] = words[k];
+                kept += static_cast<std::int32_t>((std::max(cell.forth, cell.back) >= kNegligible) & (words[k] >= 0));
+            }
+            n_counted_[first + j] = kept;
+        }
+    }
+
+    // Adds what choose() kept to the counts of slots.
+    void collect(std::span<float> counts) {
+        parallel_each(static_cast<std::int64_t>(rows_.size()), 1 << 12, threads_, [&](int, std::int64_t o) {
+            rows_[o].words = counted_.data() + (rows_[o].cells - cells_.data());
+            rows_[o].n = n_counted_[where_.at[o]];
+        });
+        each_word([&](Scratch& own, std::int64_t first, std::int64_t last, const auto& each_token) {
+            if (own.searched) {
+                each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
+                    own.search(lexicon_, first, last, words, n);
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        if (own.places[k] < 0) continue;
+                        counts[2 * own.places[k]] += row[k].forth;
+                        counts[2 * own.places[k] + 1] += row[k].back;
+                    }
+                });
+                return;
+            }
+            // Sums of words that are not in the row are never read.
+            for (std::int64_t s = first; s < last; ++s) own.sums[lexicon_.column[s]] = {0, 0};
+            each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
+                for (std::int64_t k = 0; k < n; ++k) {
+                    own.sums[words[k]].forth += static_cast<double>(row[k].forth);
+                    own.sums[words[k]].back += static_cast<double>(row[k].back);
+                }
+            });
+            for (std::int64_t s = first; s < last; ++s) {
+                const Sum& sum = own.sums[lexicon_.column[s]];
+                counts[2 * s] += static_cast<float>(sum.forth);
+                counts[2 * s + 1] += static_cast<float>(sum.back);
+            }
+        });
     }
 
    private:
@@ -284,39 +336,6 @@ class Block {
     };
 
     Cell unseen() const { return {tables_.unseen, tables_.unseen}; }
-
-    template <class Counted>
-    void collect(std::span<float> counts, Counted counted) {
-        each_word([&](Scratch& own, std::int64_t first, std::int64_t last, const auto& each_token) {
-            if (own.searched) {
-                each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
-                    own.search(lexicon_, first, last, words, n);
-                    for (std::int64_t k = 0; k < n; ++k) {
-                        const Cell cell = counted(row[k]);
-                        if (own.places[k] < 0 || std::max(cell.forth, cell.back) < kNegligible) continue;
-                        counts[2 * own.places[k]] += cell.forth;
-                        counts[2 * own.places[k] + 1] += cell.back;
-                    }
-                });
-                return;
-            }
-            // Sums of words that are not in the row are never read.
-            for (std::int64_t s = first; s < last; ++s) own.sums[lexicon_.column[s]] = {0, 0};
-            each_token([&](const Cell* row, const std::int32_t* words, std::int64_t n) {
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const Cell cell = counted(row[k]);
-                    if (words[k] < 0 || std::max(cell.forth, cell.back) < kNegligible) continue;
-                    own.sums[words[k]].forth += static_cast<double>(cell.forth);
-                    own.sums[words[k]].back += static_cast<double>(cell.back);
-                }
-            });
-            for (std::int64_t s = first; s < last; ++s) {
-                const Sum& sum = own.sums[lexicon_.column[s]];
-                counts[2 * s] += static_cast<float>(sum.forth);
-                counts[2 * s + 1] += static_cast<float>(sum.back);
-            }
-        });
-    }
 
     // Calls body(scratch, first slot, last slot, each_token) for every source word of the block. The rows of a word are
     // all over the block, so they are asked for some tokens ahead.
@@ -361,6 +380,8 @@ class Block {
     std::int64_t begin_ = 0, n_tokens_ = 0;
     bitext::Occurrences where_;
     std::vector<Cell> cells_;
+    std::vector<std::int32_t> counted_;    // words of the cells that are counted, in front of each row
+    std::vector<std::int32_t> n_counted_;  // their number, by source token
     std::vector<Scratch> scratch_;
 };
 
@@ -390,20 +411,18 @@ struct Expectation {
                 const std::int64_t p = begin + at, n_cells = pairs.cell_start[p + 1] - pairs.cell_start[p];
                 likelihood[2 * p] = likelihood[2 * p + 1] = 0;
                 if (n_cells == 0) return;
-                if (std::max(pairs.sources(p), pairs.targets(p)) > longest) {
-                    std::fill_n(block.cells(p), n_cells, Cell{0, 0});
-                    return;
-                }
+                if (std::max(pairs.sources(p), pairs.targets(p)) > longest) return;
                 auto& worker = workers[thread];
                 worker.begin(pairs, p, tables);
                 const auto [first, second] =
                     markov ? worker.hmm(block.cells(p), forth, back, p % every == 0 ? &counts : nullptr)
                            : worker.model1(block.cells(p));
-                likelihood[2 * p] = first;
-                likelihood[2 * p + 1] = second;
+                likelihood[2 * p] = pairs.times[p] * first;
+                likelihood[2 * p + 1] = pairs.times[p] * second;
                 worker.count_empty(pairs, p, counts);
+                block.choose(p, agree);
             });
-            block.collect(agree, word);
+            block.collect(word);
         }
     }
 };

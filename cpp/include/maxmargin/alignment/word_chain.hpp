@@ -3,10 +3,11 @@
 //
 // A jump's weight depends on its length alone, and is the same for all lengths of `width` and beyond: so going from all
 // positions to all positions is a convolution with 2 width - 1 weights, and two running sums for the rest. Cost per
-// word: O(positions * width).
+// word: O(positions * width). Short sentences are multiplied by all weights instead, which is quicker.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -18,6 +19,10 @@
 
 namespace maxmargin::translation {
 
+constexpr std::int64_t kLongestVector = 16;
+// Up to so many positions all jumps are summed one by one.
+constexpr std::int64_t kShort = 40;
+
 // Jumps between the positions that generate neighboring words: p(i | i') = (1 - null) c(i - i') / sum_l c(l - i').
 // c has one entry per distance -width..width, width >= 1; distances beyond share the outermost ones.
 class Jumps {
@@ -28,6 +33,10 @@ class Jumps {
         const double largest = *std::max_element(c_.begin(), c_.end());
         for (double& weight : c_) weight = std::max(weight / largest, 1e-20);
         single_.assign(c_.begin(), c_.end());
+        for (std::int64_t d = -kFar; d <= kFar; ++d) {
+            ascending_[d + kFar] = single_[std::clamp(d, -width(), width()) + width()];
+            descending_[kFar - d] = ascending_[d + kFar];
+        }
         ahead_.resize(most_positions + 1);
         behind_.resize(most_positions + 1);
         for (std::int64_t n = 0; n < most_positions; ++n) {
@@ -38,6 +47,9 @@ class Jumps {
 
     std::int64_t width() const { return static_cast<std::int64_t>(c_.size()) / 2; }
     const float* middle() const { return single_.data() + width(); }
+    // The weights of distances -kShort.. and ..kShort, rising and falling, at distance 0, with room for a vector.
+    const float* ascending() const { return ascending_.data() + kFar; }
+    const float* descending() const { return descending_.data() + kFar; }
 
     // The sum of c over the jumps from place m (0: the beginning, else position m - 1) to all positions.
     double total(std::int64_t m, std::int64_t positions) const { return ahead_[positions - m] + behind_[m]; }
@@ -46,13 +58,14 @@ class Jumps {
 
    private:
     std::vector<double> c_;
+    static constexpr std::int64_t kFar = kShort + 2 * kLongestVector;
     std::vector<float> single_;
+    std::array<float, 2 * kFar + 1> ascending_, descending_;
     std::vector<double> ahead_, behind_;  // sums over distances 1..n and 0..-(n - 1)
 };
 
 // Places are numbered from 0, the beginning; place i is position i - 1. Rows have one entry per place, and zeros up to
 // `stride`, a multiple of the numbers in a vector. Chains are computed in single precision, normalized word by word.
-constexpr std::int64_t kLongestVector = 16;
 inline std::int64_t stride_of(std::int64_t positions, std::int64_t lanes) {
     return (positions + lanes) / lanes * lanes;
 }
@@ -84,6 +97,8 @@ struct ChainView {
     const float* c;            // of distance 0
     std::int64_t width, taps;  // distances up to taps are summed one by one
     bool far;                  // whether there are distances of width or more
+    // The weights of all distances if the sentence is short, see Jumps; else null.
+    const float *ascending, *descending;
     float stay;                // the probability of the empty word
     const float* factor;       // (stride): (1 - null) / total of each place
     float *before, *reached;   // (words + 1, stride), (words, stride)
@@ -95,6 +110,65 @@ struct ChainView {
     float* moves;       // (2 width + 1) vectors: sums of mass times ahead by distance
     LogProduct likelihood;
 };
+
+// The sum of x[m] * c[i - m] over the places m, for a vector of i from `at`. Places come in fours: beyond the last, x has
+// zeros.
+template <class Vec>
+MM_INLINE Vec convolved(const float* x, std::int64_t places, const float* c, std::int64_t at) {
+    Vec one{}, two{}, three{}, four{};
+    c += at;
+    for (std::int64_t m = 0; m < places; m += 4) {
+        one += x[m] * simd::load<Vec>(c - m);
+        two += x[m + 1] * simd::load<Vec>(c - m - 1);
+        three += x[m + 2] * simd::load<Vec>(c - m - 2);
+        four += x[m + 3] * simd::load<Vec>(c - m - 3);
+    }
+    return (one + two) + (three + four);
+}
+
+// Steps of short sentences whose jumps are not counted.
+template <class Vec>
+MM_INLINE void short_forward_step(ChainView& v, std::int64_t k) {
+    constexpr std::int64_t step = simd::single_lanes<Vec>;
+    const float *from = v.before + k * v.stride, *emission = v.emission + k * v.stride;
+    float *to = v.before + (k + 1) * v.stride, *reached = v.reached + k * v.stride;
+    for (std::int64_t i = 0; i < v.stride; i += step)
+        simd::store<Vec>(v.mass + i, simd::load<Vec>(from + i) * simd::load<Vec>(v.factor + i));
+    const float kept = v.stay * v.null[k];
+    Vec sums{};
+    for (std::int64_t i = 0; i < v.stride; i += step) {
+        const Vec sum = convolved<Vec>(v.mass, v.positions + 1, v.ascending, i);
+        simd::store<Vec>(reached + i, sum);
+        const Vec next = sum * simd::load<Vec>(emission + i) + kept * simd::load<Vec>(from + i);
+        simd::store<Vec>(to + i, next);
+        sums += next;
+    }
+    const float sum = std::max(simd::single_total<Vec>(sums), 1e-37f), inverse = 1 / sum;
+    for (std::int64_t i = 0; i < v.stride; i += step) simd::store<Vec>(to + i, inverse * simd::load<Vec>(to + i));
+    v.norm[k] = sum;
+    v.likelihood.times(sum);
+}
+template <class Vec>
+MM_INLINE void short_backward_step(ChainView& v, std::int64_t k) {
+    constexpr std::int64_t step = simd::single_lanes<Vec>;
+    const float *from = v.before + k * v.stride, *reached = v.reached + k * v.stride;
+    float* emission = v.emission + k * v.stride;
+    const float inverse = 1 / v.norm[k];
+    Vec empty{};
+    for (std::int64_t i = 0; i < v.stride; i += step) {
+        const Vec beta = simd::load<Vec>(v.beta + i);
+        const Vec ahead = simd::load<Vec>(emission + i) * beta * inverse;
+        simd::store<Vec>(v.ahead + i, ahead);
+        simd::store<Vec>(emission + i, simd::load<Vec>(reached + i) * ahead);
+        empty += simd::load<Vec>(from + i) * beta;
+    }
+    const float kept = v.stay * v.null[k] * inverse;
+    v.null[k] = simd::single_total<Vec>(empty) * kept;
+    for (std::int64_t m = 0; m < v.stride; m += step) {
+        const Vec sum = convolved<Vec>(v.ahead, v.positions + 1, v.descending, m);
+        simd::store<Vec>(v.beta + m, kept * simd::load<Vec>(v.beta + m) + simd::load<Vec>(v.factor + m) * sum);
+    }
+}
 
 template <class Vec>
 MM_INLINE void forward_step(ChainView& v, std::int64_t k) {
@@ -212,13 +286,27 @@ MM_INLINE void both_ways(ChainView& one, ChainView& two) {
     }
 }
 
+template <class Vec>
+MM_INLINE void both_ways_short(ChainView& one, ChainView& two) {
+    const std::int64_t most = std::max(one.words, two.words);
+    for (std::int64_t k = 0; k < most; ++k) {
+        if (k < one.words) short_forward_step<Vec>(one, k);
+        if (k < two.words) short_forward_step<Vec>(two, k);
+    }
+    for (std::int64_t k = most - 1; k >= 0; --k) {
+        if (k < one.words) short_backward_step<Vec>(one, k);
+        if (k < two.words) short_backward_step<Vec>(two, k);
+    }
+}
+
 // Two chains at a time, step by step in turn: a step needs what the one before has just written, so that one chain
 // alone would leave the machine waiting. Afterwards `moves` has one number per distance at its front.
 template <class Double>
 MM_INLINE void forward_backward_at(ChainView& one, ChainView& two) {
     using Vec = simd::Single<Double>;
     if (!one.counts) {
-        both_ways<Vec, false>(one, two);
+        if (one.ascending && two.ascending) both_ways_short<Vec>(one, two);
+        else both_ways<Vec, false>(one, two);
         return;
     }
     both_ways<Vec, true>(one, two);
@@ -269,6 +357,8 @@ class WordChain {
                 width,
                 std::min(width - 1, positions),
                 positions >= width,
+                positions <= kShort ? jumps.ascending() : nullptr,
+                positions <= kShort ? jumps.descending() : nullptr,
                 positions ? static_cast<float>(jumps.null) : 1.0f,
                 factor_.data(),
                 before_.data(),

@@ -139,7 +139,7 @@ class PreparedBitext:
 
     Attributes:
         cooccurrences: the words that co-occur; models of large bitexts drop entries as they learn.
-        pairs: the sentence pairs as the kernels take them.
+        pairs: the sentence pairs as the kernels take them; equal ones are one that counts as many times.
         longest: the number of words of the longest sentence.
         n_tokens: the number of tokens of the longer side.
     """
@@ -152,7 +152,8 @@ class PreparedBitext:
         source, source_words = _numbered(bitext.words, bitext.source, letters)
         target, target_words = _numbered(bitext.words, bitext.target, letters)
         sizes = len(source_words), len(target_words)
-        self.pairs = _kernels.SentencePairs(bitext.source_start, source, bitext.target_start, target, *sizes)
+        starts = bitext.source_start, bitext.target_start
+        self.pairs = _kernels.SentencePairs(starts[0], source, starts[1], target, *sizes, merge=True)
         self.longest, self.n_tokens = int(longest.max(initial=0)), max(len(source), len(target))
         counts = _pairs_with(bitext.source_start, source, sizes[0]), _pairs_with(bitext.target_start, target, sizes[1])
         del source, target  # the kernels have copies

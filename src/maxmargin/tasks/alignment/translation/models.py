@@ -14,9 +14,9 @@ and the jumps ``c``, which share their normalizer, are improved by a minorize-ma
 ``agreement`` the two hidden Markov models train each other: expected counts are the products of both posteriors (Liang,
 Taskar and Klein 2006). That no longer maximizes a likelihood, but aligns far better.
 
-Cost per iteration: ``O(J K)`` per pair for Model 1, ``O(J K width)`` for the hidden Markov models, threads over the
-pairs; memory: 4 bytes per token, 24 bytes per entry of the co-occurrences while Model 1 learns and 32 per entry that
-large bitexts keep afterwards, and 8 bytes per word pair of a block of the text (:data:`BLOCK_CELLS`). Posteriors are
+Cost per iteration: ``O(J K)`` per different pair for Model 1, ``O(J K width)`` for the hidden Markov models, threads
+over the pairs; memory: 4 bytes per token, 24 bytes per entry of the co-occurrences while Model 1 learns and 32 per entry that
+large bitexts keep afterwards, and 12 bytes per word pair of a block of the text (:data:`BLOCK_CELLS`). Posteriors are
 computed in single precision, and each of at least 1e-6 is added to sums in double precision of its block.
 """
 
@@ -237,7 +237,7 @@ def expect(
     forth, back = (_NO_JUMPS, _NO_JUMPS) if jumps is None else jumps
     distances = np.zeros((2, len(forth)), dtype=np.uint64)
     departures = np.zeros((2, longest + 1, longest + 1), dtype=np.uint64)
-    likelihood = np.empty((entries.n_pairs, 2))
+    likelihood = np.empty((len(bitext.pairs), 2))
     _kernels.translation_expect(
         bitext.pairs, entries.row_start, entries.column, *probabilities, UNSEEN, forth, back, null, agree, longest,
         scale, word, null_target, null_source, distances, departures, likelihood, BLOCK_CELLS, _threads.current(),
