@@ -146,5 +146,7 @@ def test_sample():
     assert len(some) == 10
     assert (np.diff(some) > 0).all()
     assert set(some) <= set(chosen)
+    long = np.full((5000, 2), 40)
+    assert [len(sample(long, n_pairs, 0)) for n_pairs in (10, 1000, 4000)] == [10, 37, 150]
     np.testing.assert_array_equal(sample(np.array([(0, 5), (1, 50), (2, 2)]), 5, 0), [2])
     np.testing.assert_array_equal(sample(np.array([(50, 50), (90, 50), (45, 2000)]), 1, 0), [0])

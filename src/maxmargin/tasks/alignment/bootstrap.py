@@ -38,7 +38,10 @@ OPEN = 0.25
 LENGTHS = (3, 40)
 """Pairs with fewer or more words on a side are not used unless there are no others."""
 LONG = 20
-"""Number of pairs that are used if all are longer."""
+"""Number of pairs that are used if all are longer, and in any case."""
+
+CELLS = 60_000
+"""Word pairs of the sentence pairs that are used, or as many in proportion if more than 1,000 pairs are asked for."""
 
 
 def bootstrap_aligner(
@@ -119,6 +122,7 @@ def sample(sizes: IntArray, n_pairs: int, seed: int) -> IntArray:
     if not len(usual):  # the shortest ones, as the cost grows with the cube of the length
         usual = np.flatnonzero((shorter > 0) & (longer <= LONGEST_ALIGNED))
         return np.sort(usual[np.argsort(longer[usual], kind="stable")[: min(n_pairs, LONG)]])
-    if len(usual) > n_pairs:
-        usual = np.random.default_rng(seed).choice(usual, n_pairs, replace=False)
-    return np.sort(usual).astype(np.int64)
+    drawn = np.random.default_rng(seed).permutation(usual)[:n_pairs]
+    cells = np.cumsum(sizes[drawn].prod(axis=1))
+    n_used = max(int(np.searchsorted(cells, CELLS * max(n_pairs / 1000, 1), side="right")), LONG)
+    return np.sort(drawn[:n_used]).astype(np.int64)

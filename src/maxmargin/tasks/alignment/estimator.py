@@ -89,7 +89,8 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
 
         Args:
             bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.
-            n_pairs: number of pairs, drawn at random, whose links are learned from.
+            n_pairs: number of pairs, drawn at random, whose links are learned from; of long ones fewer, with
+                60,000 word pairs together.
         """
         return self._set(bootstrap_aligner(bitext, self, n_pairs=n_pairs))
 

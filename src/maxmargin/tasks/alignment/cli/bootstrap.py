@@ -48,7 +48,7 @@ def bootstrap(
         typer.Option("--source", help="Sentences to align, without --out; those of the bitext if not given."),
     ] = None,
     target: Target = None,
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Number of sentence pairs to learn links from.")] = 1000,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Most sentence pairs to learn links from.")] = 1000,
     fertility: Fertility = 2,
     C: Annotated[
         float | None,

@@ -15,9 +15,10 @@ and the jumps ``c``, which share their normalizer, are improved by a minorize-ma
 Taskar and Klein 2006). That no longer maximizes a likelihood, but aligns far better.
 
 Cost per iteration: ``O(J K)`` per different pair for Model 1, ``O(J K width)`` for the hidden Markov models, threads
-over the pairs; memory: 4 bytes per token, 24 bytes per entry of the co-occurrences while Model 1 learns and 32 per entry that
-large bitexts keep afterwards, and 12 bytes per word pair of a block of the text (:data:`BLOCK_CELLS`). Posteriors are
-computed in single precision, and each of at least 1e-6 is added to sums in double precision of its block.
+over the pairs; memory: 4 bytes per token, 24 bytes per entry of the co-occurrences while Model 1 learns and 32 per
+entry that large bitexts keep afterwards, and 12 bytes per word pair of a block of the text (:data:`BLOCK_CELLS`).
+Posteriors are computed in single precision, and each of at least 1e-6 is added to sums in double precision of its
+block.
 """
 
 from __future__ import annotations
