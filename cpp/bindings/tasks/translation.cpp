@@ -19,14 +19,14 @@ using bitext::Pairs;
 using Offsets = In<std::int64_t>;
 using Words = In<std::int32_t>;
 
-// Sentence pairs that were checked when they were made, with the offsets of their cells. With `merge` equal pairs become
-// one that counts as many times.
+// Sentence pairs that were checked when they were made, with the offsets of their cells. With `merge` equal pairs
+// become one that counts as many times.
 class SentencePairs {
    public:
     SentencePairs(const Offsets& source_start, const Words& source, const Offsets& target_start, const Words& target,
                   std::int64_t n_source, std::int64_t n_target, bool merge)
-        : n_source(n_source), n_target(n_target), pairs_{copied(source_start), copied(target_start), copied(source),
-                                                         copied(target), {}} {
+        : n_source(n_source), n_target(n_target),
+          pairs_{copied(source_start), copied(target_start), copied(source), copied(target), {}} {
         checked_count("n_source", n_source, 0, most_claimed);
         checked_count("n_target", n_target, 0, most_claimed);
         require(source_start.size() == target_start.size(), "both sides must have the same number of sentences");

@@ -13,8 +13,8 @@
 namespace maxmargin::bitext {
 
 // Pair p has source words source[source_start[p]:source_start[p+1]] and target words likewise; a word is a number from
-// 0, or -1 if it is unknown. Its cells, one per source and target position, begin at cell_start[p], row-major. It stands
-// for times[p] equal pairs of the text.
+// 0, or -1 if it is unknown. Its cells, one per source and target position, begin at cell_start[p], row-major. It
+// stands for times[p] equal pairs of the text.
 struct Pairs {
     std::span<const std::int64_t> source_start, target_start, cell_start;
     std::span<const std::int32_t> source, target, times;

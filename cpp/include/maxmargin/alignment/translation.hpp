@@ -258,8 +258,8 @@ class Block {
         });
     }
 
-    // Keeps of the posteriors of a pair's cells those to be counted, with their words: most have nothing to speak of. With
-    // `agree` both directions count only what they agree on (Liang, Taskar and Klein 2006).
+    // Keeps of the posteriors of a pair's cells those to be counted, with their words: most have nothing to speak of.
+    // With `agree` both directions count only what they agree on (Liang, Taskar and Klein 2006).
     void choose(std::int64_t p, bool agree) {
         const std::int64_t n = pairs_.targets(p), first = pairs_.source_start[p] - pairs_.source_start[begin_];
         const std::int32_t* words = pairs_.target.data() + pairs_.target_start[p];

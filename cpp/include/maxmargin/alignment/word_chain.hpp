@@ -99,20 +99,20 @@ struct ChainView {
     bool far;                  // whether there are distances of width or more
     // The weights of all distances if the sentence is short, see Jumps; else null.
     const float *ascending, *descending;
-    float stay;                // the probability of the empty word
-    const float* factor;       // (stride): (1 - null) / total of each place
-    float *before, *reached;   // (words + 1, stride), (words, stride)
-    float *norm, *beta;        // (words), (stride)
-    float *mass, *ahead;       // (stride), with zeros around them
-    float *low, *high;         // (stride): sums over distances of -width and below, of width and above
+    float stay;               // the probability of the empty word
+    const float* factor;      // (stride): (1 - null) / total of each place
+    float *before, *reached;  // (words + 1, stride), (words, stride)
+    float *norm, *beta;       // (words), (stride)
+    float *mass, *ahead;      // (stride), with zeros around them
+    float *low, *high;        // (stride): sums over distances of -width and below, of width and above
     bool counts;
     float* departures;  // (stride)
     float* moves;       // (2 width + 1) vectors: sums of mass times ahead by distance
     LogProduct likelihood;
 };
 
-// The sum of x[m] * c[i - m] over the places m, for a vector of i from `at`. Places come in fours: beyond the last, x has
-// zeros.
+// The sum of x[m] * c[i - m] over the places m, for a vector of i from `at`. Places come in fours: beyond the last, x
+// has zeros.
 template <class Vec>
 MM_INLINE Vec convolved(const float* x, std::int64_t places, const float* c, std::int64_t at) {
     Vec one{}, two{}, three{}, four{};
