@@ -139,10 +139,10 @@ def test_cutting_whole_groups_again_gives_the_same_groups() -> None:
 
 def test_solvers_that_need_all_examples_in_one_place_refuse() -> None:
     problem = make("chain", n=6)
-    with pytest.raises(ValueError, match=r"BlockFrankWolfe cannot solve this problem: .*; use Simplicial.*executor"):
-        solve(problem, mm.BlockFrankWolfe(), Serial(shards=2))
-    with pytest.raises(ValueError, match=r"AveragedPerceptron cannot .*give a problem in memory"):
-        solve(ShardedProblem(FilePieces(problem, 10, 1)), mm.AveragedPerceptron())
+    with pytest.raises(ValueError, match=r"Subgradient cannot solve this problem: .*; use Simplicial.*executor"):
+        solve(problem, mm.Subgradient(), Serial(shards=2))
+    with pytest.raises(ValueError, match=r"Subgradient cannot .*give a problem in memory"):
+        solve(ShardedProblem(FilePieces(problem, 10, 1)), mm.Subgradient())
     with pytest.raises(ValueError, match="executor must be an executor such as"):
         solve(problem, mm.CuttingPlane(), "ray")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="shards must be an integer >= 1, got 0"):

@@ -166,6 +166,21 @@ class PyBlockFrankWolfe {
         const NoGil release;
         descent_.end(share);
     }
+    // Empty if end() has come.
+    auto begun() const {
+        const auto starts = descent_.starts();
+        const auto before = descent_.before();
+        return std::make_tuple(owned(std::vector<std::int64_t>(starts.begin(), starts.end())),
+                               owned(std::vector<double>(before.begin(), before.end())));
+    }
+    void resume(In<std::int64_t> starts, In<double> mass) {
+        std::vector<std::int64_t> first = rising(starts);
+        require(static_cast<std::int64_t>(first.size()) == examples_.get().size() + 1,
+                "starts must have n_examples + 1 entries");
+        require(first.back() == static_cast<std::int64_t>(mass.size()), "starts must end at the number of masses");
+        for (const double one : view(mass)) require(one >= 0.0 && one <= 2.0, "masses must be shares");
+        require(descent_.resume(std::move(first), copied(mass)), "an example has fewer outputs than masses");
+    }
     double average(Out<double> g) {
         require(static_cast<std::int64_t>(g.size()) == examples_.get().n_weights(), "one entry per weight");
         return descent_.average(view(g));
@@ -243,6 +258,8 @@ void bind_block_frank_wolfe(nb::module_& module) {
              "newer"_array, "numbers"_array)
         .def("begin", &PyBlockFrankWolfe::begin, "g"_array, "loss"_a, "spread"_a)
         .def("end", &PyBlockFrankWolfe::end, "share"_a)
+        .def("begun", &PyBlockFrankWolfe::begun)
+        .def("resume", &PyBlockFrankWolfe::resume, "starts"_array, "mass"_array)
         .def("refresh", &PyBlockFrankWolfe::refresh)
         .def("average", &PyBlockFrankWolfe::average, "g"_array)
         .def("mark", [](PyBlockFrankWolfe& self) { self.get().mark(); })

@@ -439,6 +439,10 @@ class Solver(ABC):
         """The advice when the gap stopped shrinking."""
         return "raise tol, scale the features, or try another solver"
 
+    def remark(self, run: Run) -> str:
+        """What else the message at the end says of the method, after a semicolon; empty for nothing."""
+        return ""
+
     def unsupported(self, problem: BaseProblem) -> str | None:
         """The reason why this solver cannot solve the problem, or None."""
         return self.unsupported_hinge(problem) or self.missing(problem, *self.needs)
@@ -505,6 +509,9 @@ class Solver(ABC):
     def shard_size(self) -> int | None:
         """Parts of a shard; None for solvers that store packed vectors of all examples."""
         return None
+
+    whole_shards = False
+    """Whether each of several shards of a problem in memory is one piece, whatever its size."""
 
     @property
     def keeps_warm_starts(self) -> bool | Literal["auto"]:

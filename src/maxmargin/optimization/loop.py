@@ -131,7 +131,8 @@ class _Loop:
         self.rules = StopRules(problem, solver, stop)
         clock = Clock()  # cutting the problem into pieces takes time as well
         sharded = not solver.shards_unsupported
-        run = Run.of(problem, generator(random_state), solver.shard_size, stop.tol, executor, sharded)
+        size = None if solver.whole_shards and executor is not None and executor.shards > 1 else solver.shard_size
+        run = Run.of(problem, generator(random_state), size, stop.tol, executor, sharded)
         self.problem = run.problem
         self.carry = Carry(run, BestBounds(problem, solver.minimizes), clock)
         self.watched = solver.minimizes or bool(callbacks)  # otherwise the certificate of the end is enough

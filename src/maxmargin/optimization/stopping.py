@@ -110,7 +110,7 @@ class StopRules:
             Status.INTERRUPTED: f"interrupted {done}; {kept}",
             Status.INEXACT: f"an argmax was not exact and certifies nothing {done}; {kept}",
             Status.NONFINITE: f"numbers became NaN or infinite {done}; scale the features down; {kept}",
-        }[status]
+        }[status] + self.solver.remark(carry.run)
 
 
 def stalled(history: Sequence[Record]) -> bool:

@@ -174,9 +174,10 @@ class BlockFrankWolfe {
     }
 
     // Shards: other objects have other examples of the same problem. begin() sets g and the loss to those of all of
-    // them, from where passes go on with their own changes; the dual bends `spread` times as much as these alone make
-    // it, as those of others come on top. end() keeps a share of the changes of the masses since then; after it g and
-    // the loss are not known until the next begin() or refresh().
+    // them, from where passes go on. Where as much as here may change in `spread` shards, passes maximize the dual as
+    // if it bent so much more, and change g so many times as much as the masses do (Ma and others 2015); then all
+    // changes together never decrease the dual. end() keeps a share of the changes of the masses since begin(); after
+    // it g and the loss are not known until the next begin() or refresh().
     void begin(std::span<const double> g, double loss, double spread) {
         std::copy(g.begin(), g.end(), g_.begin());
         loss_ = loss;
@@ -202,6 +203,19 @@ class BlockFrankWolfe {
         spread_ = 1.0;
     }
     bool begun() const { return !starts_.empty(); }
+    // The masses at begin(), those of example i from starts[i] on, while end() has not come: for restore().
+    std::span<const double> before() const {
+        return begun() ? std::span<const double>(before_) : std::span<const double>();
+    }
+    std::span<const std::int64_t> starts() const { return starts_; }
+    // The same again. False if there are more of an example than it has atoms.
+    bool resume(std::vector<std::int64_t> starts, std::vector<double> before) {
+        for (std::size_t i = 0; i < blocks_.size(); ++i)
+            if (starts[i + 1] - starts[i] > blocks_[i].size()) return false;
+        starts_ = std::move(starts);
+        before_ = std::move(before);
+        return true;
+    }
 
     // g and the loss from the atoms themselves: sums of changes drift by rounding.
     void refresh() {
@@ -548,7 +562,7 @@ class BlockFrankWolfe {
         const double early = 0.5 * time_ * (time_ - 1.0);
         late_loss_ += early * step * move.loss;
         for (const Entry& entry : move.entries) {
-            const double x = step * entry.x;
+            const double x = spread_ * step * entry.x;
             g_[entry.at] += x;
             late_[entry.at] += early * x;
             if (plain_) continue;

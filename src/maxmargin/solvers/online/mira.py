@@ -12,7 +12,8 @@ signs and balls; unlike the perceptron it uses the loss.
 
 Cost of a pass: scores and one argmax (or k-best list) of every example, the features of its outputs twice; all in one
 compiled loop. On cuts and structures of your own, k > 1 needs up to k argmax calls for every variable of an
-example (:meth:`maxmargin.structures.Structure.k_best`): keep to k = 1 on large ones.
+example (:meth:`maxmargin.structures.Structure.k_best`): keep to k = 1 on large ones. On several shards weights are
+mixed after every pass, as those of :mod:`the perceptron <maxmargin.solvers.online.perceptron>` are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from maxmargin import _checks, _kernels
 from maxmargin.optimization.base import Run
-from maxmargin.problem import BaseProblem
+from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.online.base import PassesState, signs_of
 from maxmargin.solvers.online.perceptron import AveragedPasses
 
@@ -55,12 +56,12 @@ class Mira(AveragedPasses):
             return f"the argmax of {problem.kind.called} is relaxed and has no k-best list; use Mira(k=1)"
         return None
 
-    def view(self, run: Run) -> Any:
+    def view_of(self, problem: Problem) -> Any:
         """With lists of k outputs."""
-        return run.whole.examples(self.k)
+        return problem.examples(self.k)
 
     def step(self, run: Run, state: PassesState) -> PassesState:
         """One pass."""
-        settings = float(self.aggressiveness), self.k, signs_of(run.whole)
+        settings = float(self.aggressiveness), self.k, signs_of(run.problem)
         passed, changes = self.passed(run, state, _kernels.mira_pass, *settings)
         return replace(passed, tally=changes)

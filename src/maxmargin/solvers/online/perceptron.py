@@ -5,6 +5,11 @@ batch form the sum over all examples at once. The average of the weights over al
 depend on the last examples. It uses neither the loss nor the region, except for signs, where weights stop at zero,
 and balls, into which the average is scaled at the end.
 
+On several shards it is another method, *iterative parameter mixing* (McDonald, Hall and Mann 2010): in every iteration
+each shard passes over its own examples from the same weights, and the weights after that are averaged, each with the
+number of its examples. More shards learn less in a pass; the message of the solution says that weights were mixed. In
+batch form shards add up to the same change.
+
 It does not minimize the objective: the certificate of the result says how far it is from that. Cost of a pass: scores
 and one argmax of every example, the features of wrong outputs; online, all in one compiled loop.
 """
@@ -18,9 +23,11 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _kernels
+from maxmargin.execution import Piece
 from maxmargin.optimization.base import Run, Start, checked_points
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.solvers.online.base import OnlinePasses, PassesState, signs_of
+from maxmargin.solvers.online.base import OnlinePasses, PassesState, in_one_place, signs_of
+from maxmargin.structures.base import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +46,20 @@ class AveragedPasses(OnlinePasses):
     shuffle: bool = True
     max_iter: int = 10
     minimizes = False
+    shards_unsupported = ""
+    whole_shards = True
 
     def init(self, run: Run, start: Start) -> PassesState:
         """The start weights."""
-        weights = start.weights_for(run.whole)
-        return PassesState(self.view(run), weights, np.zeros(len(weights)), tally=-1)
+        weights = start.weights_for(run.problem)
+        view = self.view(run) if in_one_place(run) else None
+        return PassesState(view, weights, np.zeros(len(weights)), tally=-1)
+
+    def remark(self, run: Run) -> str:
+        """That weights were mixed, if they were."""
+        if in_one_place(run):
+            return ""
+        return f"; weights of {run.session.n_pieces} shards were mixed after every pass (iterative parameter mixing)"
 
     def done(self, state: PassesState) -> bool:
         """Whether a pass changed nothing."""
@@ -52,7 +68,7 @@ class AveragedPasses(OnlinePasses):
     def propose(self, run: Run, state: PassesState) -> Sequence[Proposal]:
         """The average, or the last weights, scaled into the ball if there is one: predictions stay the same."""
         weights = state.total - state.late / max(state.visits, 1.0) if self.average else state.total
-        return [Proposal(run.whole.region.rescale(weights), np.zeros(len(weights)), 0.0)]
+        return [Proposal(run.problem.region.rescale(weights), np.zeros(len(weights)), 0.0)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,20 +91,30 @@ class AveragedPerceptron(AveragedPasses):
         """One pass."""
         if self.batch:
             return self._batch_step(run, state)
-        passed, wrong = self.passed(run, state, _kernels.perceptron_pass, signs_of(run.whole))
+        passed, wrong = self.passed(run, state, _kernels.perceptron_pass, signs_of(run.problem))
         return replace(passed, tally=wrong)
 
     def _batch_step(self, run: Run, state: PassesState) -> PassesState:
-        change, wrong = np.zeros(len(state.total)), 0
         run.counters.argmax += 1
-        for shard in run.whole.shards(self.shard_size):
-            points = checked_points(shard.structure.argmax(shard.features.scores(state.total)))
-            delta = shard.gold - points.z
-            wrong += int((shard.structure.by_example(np.abs(delta)) > 0.0).sum())
-            change += shard.feature_sum(delta)
-        region = run.whole.region
+        change, wrong = run.sums(_changes, state.total, self.shard_size)
+        region = run.problem.region
         weights = state.total + change
         if region.nonnegative is not None:
             weights = np.where(region.nonnegative, np.maximum(weights, 0.0), weights)
         late = state.late + state.visits * (weights - state.total)
         return PassesState(None, weights, late, state.visits + 1.0, wrong)
+
+    def remark(self, run: Run) -> str:
+        """In batch form nothing is mixed."""
+        return "" if self.batch else super().remark(run)
+
+
+def _changes(piece: Piece, memory: Any, weights: FloatArray, size: int) -> tuple[tuple[FloatArray, int], Any]:
+    """The change that the wrong outputs of a piece ask for, and how many there are."""
+    change, wrong = np.zeros(len(weights)), 0
+    for part in piece.problem.shards(size):
+        points = checked_points(part.structure.argmax(part.features.scores(weights)))
+        delta = part.gold - points.z
+        wrong += int((part.structure.by_example(np.abs(delta)) > 0.0).sum())
+        change += part.feature_sum(delta)
+    return (change, wrong), memory

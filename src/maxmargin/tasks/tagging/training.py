@@ -421,7 +421,9 @@ def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
     state = solver.init(run, Start())
     for _ in range(NEGATIVE_PASSES):
         state = solver.step(run, state)
-    return solver.active_set(state)
+    found = solver.active_set(state)
+    assert found is not None  # as all examples are in one place
+    return found
 
 
 def with_negatives(layout: WeightLayout, data: LabeledRows, active_set: ActiveSet) -> WeightLayout:
