@@ -48,6 +48,7 @@ def build(
     shard_parts: int,
     block_examples: int,
     good: Good | None,
+    metadata: dict[str, Any],
     overwrite: bool,
     resume: bool,
 ) -> None:
@@ -62,7 +63,8 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     lock = _locked(folder)
     try:
-        builder = _Builder(folder, fitted, settings_of(encoder), blocks, shard_parts, good)
+        described = {"settings": settings_of(encoder), "metadata": metadata, "encoder": ""}
+        builder = _Builder(folder, fitted, described, blocks, shard_parts, good)
         builder.begin(resume=resume)
         builder.run()
         builder.finish()
@@ -163,11 +165,17 @@ class _Builder:
     """The second pass."""
 
     def __init__(
-        self, folder: Path, encoder: Encoder, settings: str, blocks: Blocks, shard_parts: int, good: Good | None
+        self,
+        folder: Path,
+        encoder: Encoder,
+        described: dict[str, Any],
+        blocks: Blocks,
+        shard_parts: int,
+        good: Good | None,
     ) -> None:
         self.folder, self.encoder, self.blocks, self.shard_parts, self.good = folder, encoder, blocks, shard_parts, good
         self.progress = _Progress([])
-        self.described = {"settings": settings, "encoder": ""}
+        self.described = described
 
     def begin(self, *, resume: bool) -> None:
         """Write the encoder and begin the journal; or read what an earlier build has done."""
@@ -221,15 +229,16 @@ class _Builder:
         """
         waiting: DataBlock | None = None
         seen = 0
-        for block in self.blocks:
-            begin, seen = seen, seen + len(block.X)
+        for block in self.encoder.training_blocks(self.blocks):
+            begin, seen = seen, seen + len(block)
             if seen <= self.progress.done and waiting is None:
                 continue
             if not _is_list(block):
                 if waiting is not None:
                     yield waiting
                 waiting = None
-                yield block
+                if len(block):
+                    yield block
                 continue
             rest = _sliced(block, max(0, self.progress.done - begin), len(block.X)) if waiting is None else block
             if waiting is not None and not _alike(waiting, rest):
@@ -247,7 +256,7 @@ class _Builder:
         progress, has_costs = self.progress, block.costs is not None
         if progress.costs not in (None, has_costs):
             raise ValueError("example 0: some examples have costs and others none; give them for all or for none")
-        examples = Examples.encoded(self.encoder, block.X, block.y, *block.optional)
+        examples = Examples.encoded(self.encoder, block.X, block.y, *block.optional, listed=block.size is None)
         if self.good is not None:
             examples = replace(examples, good=self.good(self.encoder, examples.batch, block.y))
         structure = examples.batch.structure
@@ -271,6 +280,9 @@ class _Builder:
         (self.folder / JOURNAL).unlink()
 
 
+_LISTS = "X", "y", "sample_weight", "loss_weight", "costs"
+
+
 def _is_list(block: DataBlock) -> bool:
     return isinstance(block.X, list) and isinstance(block.y, list)
 
@@ -281,14 +293,16 @@ def _alike(one: DataBlock, other: DataBlock) -> bool:
 
 
 def _joined(one: DataBlock, other: DataBlock) -> DataBlock:
-    values = {name: None if value is None else [*value, *getattr(other, name)] for name, value in vars(one).items()}
-    return DataBlock(**values)
+    pairs = [(getattr(one, name), getattr(other, name)) for name in _LISTS]
+    values: list[Any] = [None if first is None else [*first, *second] for first, second in pairs]
+    return DataBlock(*values)
 
 
 def _sliced(block: DataBlock, first: int, last: int) -> DataBlock:
     if first == 0 and last >= len(block.X):
         return block
-    return DataBlock(**{name: None if one is None else one[first:last] for name, one in vars(block).items()})
+    values: list[Any] = [getattr(block, name) for name in _LISTS]
+    return DataBlock(*[None if one is None else one[first:last] for one in values])
 
 
 def _rest(block: DataBlock, first: int) -> DataBlock | None:

@@ -7,6 +7,7 @@ index whose ``building.jsonl`` is there was not completed (:mod:`maxmargin.datas
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -52,6 +53,7 @@ class Shard:
         first: number of its first example.
         examples: number of its examples.
         parts: number of their parts.
+        variables: number of their variables, such as labeled positions.
         bytes: length of the file.
         digest: SHA-256 of its contents, in hexadecimal.
     """
@@ -60,13 +62,14 @@ class Shard:
     first: int
     examples: int
     parts: int
+    variables: int
     bytes: int
     digest: str
 
     @classmethod
     def parse(cls, given: Any) -> Shard:
         """Of an index; ValueError, KeyError or TypeError if it makes no sense."""
-        names = "first", "examples", "parts", "bytes"
+        names = "first", "examples", "parts", "variables", "bytes"
         numbers = {name: _checks.integer(name, given[name], least=0) for name in names}
         if not isinstance(given["file"], str) or not _NAME.fullmatch(given["file"]):
             raise ValueError("a shard has a name that is not one")
@@ -88,6 +91,7 @@ class ShardedDataset:
         shards: its files, in order.
         n_weights: length of the weights of a model.
         settings: the encoder before it was fitted, as Python writes it.
+        metadata: what was given when it was built, as plain JSON values.
         formulation: which good outputs the examples have; "gold" for one each.
 
     Raises:
@@ -98,11 +102,13 @@ class ShardedDataset:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(_checks.path("folder", folder)).absolute()
         index = _read_index(self.folder)
+        self._encoder: Encoder | None = None
         try:
             self.shards = tuple(Shard.parse(one) for one in index["shards"])
             self.n_weights = _checks.integer("n_weights", index["n_weights"], least=0)
             self.formulation, self.has_costs = str(index["formulation"]), bool(index["costs"])
-            self.settings = str(index["settings"])
+            self.settings, self._remembered = str(index["settings"]), dict(index["remembered"])
+            self.metadata = dict(index["metadata"])
             self._encoder_digest, self.digest = str(index["encoder"]), str(index["digest"])
             ends = [0, *(one.first + one.examples for one in self.shards)]
             if not self.shards or any(one.first != end for one, end in zip(self.shards, ends, strict=False)):
@@ -120,6 +126,7 @@ class ShardedDataset:
         shard_parts: int = SHARD_PARTS,
         block_examples: int = BLOCK_EXAMPLES,
         good: Good | None = None,
+        metadata: dict[str, Any] | None = None,
         overwrite: bool = False,
         resume: bool = False,
     ) -> ShardedDataset:
@@ -134,6 +141,7 @@ class ShardedDataset:
             block_examples: examples that are read together, where the source does not say; memory is that of so many
                 inputs, and of one shard.
             good: finds the good outputs of a block where examples have several.
+            metadata: plain JSON values that are kept with it.
             overwrite: replace a dataset that is in the folder.
             resume: complete a dataset whose building was interrupted; the source must be the same.
 
@@ -155,6 +163,7 @@ class ShardedDataset:
             shard_parts=_checks.integer("shard_parts", shard_parts, least=1),
             block_examples=_checks.integer("block_examples", block_examples, least=1),
             good=good,
+            metadata=metadata or {},
             overwrite=overwrite,
             resume=resume,
         )
@@ -171,7 +180,12 @@ class ShardedDataset:
         return weights
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.folder, self.digest)
+        return _opened, (self.folder, self.digest, self._encoder)
+
+    def __copy__(self) -> ShardedDataset:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
 
     def __len__(self) -> int:
         """Number of examples."""
@@ -187,18 +201,33 @@ class ShardedDataset:
         return sum(one.parts for one in self.shards)
 
     @property
+    def n_variables(self) -> int:
+        """Number of variables of all examples, such as labeled positions."""
+        return sum(one.variables for one in self.shards)
+
+    @property
     def nbytes(self) -> int:
         """Length of all shard files."""
         return sum(one.bytes for one in self.shards)
 
-    @cached_property
+    @property
     def encoder(self) -> Encoder:
         """The fitted encoder."""
+        return self._stored if self._encoder is None else self._encoder
+
+    def with_encoder(self, encoder: Encoder) -> ShardedDataset:
+        """The same examples with an encoder whose weights are others, see :meth:`Encoder.rebatched`."""
+        other = copy.copy(self)
+        other._encoder, other.n_weights = encoder, encoder.n_weights
+        return other
+
+    @cached_property
+    def _stored(self) -> Encoder:
         path = self.folder / ENCODER
         try:
             if hashlib.sha256(path.read_bytes()).hexdigest() != self._encoder_digest:
                 raise ValueError("its checksum is not the one in the dataset's index")
-            return stored_encoder(*model_file.read(path))
+            return stored_encoder(*model_file.read(path)).recalled(self._remembered)
         except FileNotFoundError:
             raise ShardError(f"{path} is missing; {_AGAIN}") from None
         except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError, RecursionError) as error:
@@ -222,8 +251,10 @@ class ShardedDataset:
         verify = not _verified(path, entry.digest)
         header, arrays = shard_file.read(path, entry.digest, verify=verify)
         try:
-            found = thaw(header["examples"], arrays, self.encoder.shared)
-            examples = Examples(self.encoder, **_checked(found, entry, self.n_weights))
+            found = _checked(thaw(header["examples"], arrays, self._stored.shared), entry, self._stored.n_weights)
+            if self.encoder is not self._stored:
+                found["batch"] = self.encoder.rebatched(found["batch"])
+            examples = Examples(self.encoder, **found)
         except (KeyError, FrozenError) as error:
             raise ShardError(f"{path} cannot be used: {error}; {_AGAIN}") from None
         if verify:
@@ -240,17 +271,17 @@ class ShardedDataset:
             shard_file.read(self.folder / entry.file, entry.digest, verify=True)
 
 
-def _opened(folder: Path, wanted: str) -> ShardedDataset:
+def _opened(folder: Path, wanted: str, encoder: Encoder | None) -> ShardedDataset:
     """A dataset in another process, which must be the same."""
     dataset = ShardedDataset(folder)
     if dataset.digest != wanted:
         raise ShardError(f"{folder} holds another dataset than before; {_AGAIN}")
-    return dataset
+    return dataset if encoder is None else dataset.with_encoder(encoder)
 
 
 def settings_of(encoder: Encoder) -> str:
     """An encoder that has not been fitted, as Python writes it; shortened to a digest where that is long."""
-    text = repr(encoder)
+    text = encoder.settings
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({digest(text)})"
 
 
@@ -264,7 +295,8 @@ def write_shard(path: Path, first: int, examples: Examples) -> Shard:
     description, arrays = freeze(parts, examples.encoder.shared)
     length, found = shard_file.write(path, {"examples": description}, arrays)
     structure = examples.batch.structure
-    return Shard(path.name, first, structure.n_examples, structure.n_parts, length, found)
+    variables = int(structure.n_variables.sum())
+    return Shard(path.name, first, structure.n_examples, structure.n_parts, variables, length, found)
 
 
 def _checked(found: Any, entry: Shard, n_weights: int) -> dict[str, Any]:
@@ -317,6 +349,7 @@ def write_index(
         "library": __version__,
         "kind": encoder.kind,
         **described,
+        "remembered": encoder.remembered,
         "n_weights": encoder.n_weights,
         "examples": sum(one.examples for one in shards),
         "parts": sum(one.parts for one in shards),

@@ -91,10 +91,15 @@ class Examples:
         sample_weight: npt.ArrayLike | None = None,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
         costs: Sequence[npt.ArrayLike] | None = None,
+        *,
+        listed: bool = True,
     ) -> Examples:
-        """Encode some of the examples that an encoder has been fitted to."""
+        """Encode some of the examples that an encoder has been fitted to.
+
+        ``listed``: whether inputs and outputs are lists of a user, not the encoder's own blocks.
+        """
         batch = encoder.transform(X)
-        gold = encoder.encode(batch, encoder.parse_outputs(checks.examples(y, "y")))
+        gold = encoder.encode(batch, encoder.parse_outputs(checks.examples(y, "y")) if listed else y)
         weight = checks.weights(sample_weight, batch.structure.n_examples, some=False)
         return cls(encoder, batch, gold, weight)._weighted(loss_weight, costs)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
+from maxmargin.structures.base import IntArray
 
 
 class SourceError(ValueError):
@@ -43,6 +44,7 @@ class DataBlock:
         sample_weight: weight of each example, shape ``(n_examples,)``; None for 1.
         loss_weight: for each example, how much each of its variables counts in the loss; None for 1.
         costs: for each example, what each of its parts costs, in place of a loss; None for the loss.
+        size: number of examples, where ``X`` is not a list.
     """
 
     X: Any
@@ -50,6 +52,19 @@ class DataBlock:
     sample_weight: Any = None
     loss_weight: Any = None
     costs: Any = None
+    size: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.X) if self.size is None else self.size
+
+    def of(self, X: Any, y: Any, examples: IntArray) -> DataBlock:
+        """Other inputs and outputs of some of the examples, with their weights."""
+
+        def chosen(values: Any) -> Any:
+            return None if values is None else [values[i] for i in examples.tolist()]
+
+        sample_weight, loss_weight, costs = map(chosen, self.optional)
+        return DataBlock(X, y, sample_weight, loss_weight, costs, len(examples))
 
     @property
     def optional(self) -> tuple[Any, Any, Any]:
@@ -151,7 +166,9 @@ class SequenceSource(DataSource):
         self._at += len(numbers)
         if not numbers:
             return None
-        lists = {name: None if own is None else [own[i] for i in numbers] for name, own in self._given.items()}
+        lists: dict[str, Any] = {
+            name: None if own is None else [own[i] for i in numbers] for name, own in self._given.items()
+        }
         return DataBlock(**lists)
 
     def reset(self) -> None:
@@ -201,7 +218,8 @@ class ColumnSource(DataSource):
             columns = _columns_of(batch)
             count = len(next(iter(columns.values()))) if columns else 0
             if count:
-                return DataBlock(**{name: self._values(how, columns, count) for name, how in self._columns.items()})
+                found: dict[str, Any] = {name: self._values(how, columns, count) for name, how in self._columns.items()}
+                return DataBlock(**found)
         return None
 
     def _values(self, how: Column, columns: dict[str, Sequence[Any]], count: int) -> list[Any]:
@@ -299,7 +317,7 @@ class Blocks:
         first = 0
         while (found := self.source.next()) is not None:
             block = found if isinstance(found, DataBlock) else self._of_pair(found)
-            count = len(block.X)
+            count = len(block)
             if not count:
                 continue
             self.first = first

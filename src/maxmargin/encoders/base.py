@@ -133,6 +133,32 @@ class Encoder(ABC):
             f"{type(self).__name__} learns from all data at once and cannot learn from blocks; train in memory"
         )
 
+    def training_blocks(self, blocks: Iterable[Any]) -> Iterator[Any]:
+        """The blocks that it was fitted to, as a dataset encodes them; as they are unless overridden.
+
+        A block has attributes ``X``, ``y`` and weights, and a method ``of(X, y, examples)``: other inputs and outputs
+        of some of its examples.
+        """
+        return iter(blocks)
+
+    def rebatched(self, batch: Batch) -> Batch:
+        """A batch that was packed with other weights, for the weights of this encoder; itself unless overridden."""
+        return batch
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What training on a dataset needs to know and :meth:`state` does not have, as plain JSON values."""
+        return {}
+
+    def recalled(self, remembered: dict[str, Any]) -> Self:
+        """The encoder of a file with :attr:`remembered`; ValueError or KeyError if it makes no sense."""
+        return self
+
+    @property
+    def settings(self) -> str:
+        """Before it is fitted: what decides what it will learn, as Python writes it."""
+        return repr(self)
+
     @property
     def shared(self) -> tuple[Any, ...]:
         """Objects that all batches refer to, such as a pattern of the weights: a dataset on disk keeps them once."""

@@ -181,6 +181,34 @@ class Support:
         return self.features * self.m + self.columns
 
 
+class GrowingSupport:
+    """The pairs that occur in matrices that come one after the other, as :meth:`Support.observed` finds them in one.
+
+    Args:
+        n_features: columns of the matrices.
+        m: number of columns that features have weights for.
+    """
+
+    def __init__(self, n_features: int, m: int) -> None:
+        self._d, self._m = _sized(n_features), _checks.integer("m", m, least=1, most=_MOST)
+        self._pairs = _kernels.PairSet(self._d, self._m)
+
+    def add(self, matrix: Given, columns: npt.ArrayLike, rows: npt.ArrayLike | None = None) -> None:
+        """All features of row ``rows[i]`` (None: of row ``i``) with column ``columns[i]``, -1 for none."""
+        entries = Entries.of(matrix, self._d)
+        if entries.d != self._d:
+            raise ValueError(f"the matrix has {entries.d} columns, the support {self._d} features")
+        _add(self._pairs, entries, np.arange(entries.n) if rows is None else rows, columns, self._m)
+
+    def add_support(self, support: Support) -> None:
+        """The pairs of another pattern."""
+        self._pairs.add_support(support.compiled)
+
+    def support(self) -> Support:
+        """The pattern so far."""
+        return Support._of_set(self._pairs, self._d, self._m)
+
+
 def _check_count(count: int) -> None:
     remedy = "give fewer features, or a larger frequency cut-off"
     if count > _MOST:

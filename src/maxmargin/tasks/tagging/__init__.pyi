@@ -19,4 +19,6 @@ from .metrics.scores import compare_scores as compare_scores
 from .metrics.scores import evaluate as evaluate
 from .metrics.scores import interval_of as interval_of
 from .model import TaggerModel as TaggerModel
+from .sharding import TaggedSource as TaggedSource
+from .sharding import train_tagger_on as train_tagger_on
 from .training import train_tagger as train_tagger

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin import _threads
+from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
@@ -26,6 +28,7 @@ from maxmargin.tasks.tagging.encoder.templates import Template
 from maxmargin.tasks.tagging.folds import FOLDS
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
 from maxmargin.tasks.tagging.model import TaggerModel, TrainingLog
+from maxmargin.tasks.tagging.sharding import TaggedSource, train_tagger_on
 from maxmargin.tasks.tagging.training import TagLoss, train_tagger
 from maxmargin.training import Settings
 
@@ -234,7 +237,7 @@ class SequenceTagger(Predictor):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         dev: tuple[Any, Any] | None = None,
         sample_weight: npt.ArrayLike | None = None,
@@ -243,7 +246,8 @@ class SequenceTagger(Predictor):
         """Train.
 
         Args:
-            X: sentences; or a :class:`TokenTable` or :class:`AttributeText` of a file.
+            X: sentences; or a :class:`TokenTable` or :class:`AttributeText` of a file; or, without ``y``, a
+                :class:`maxmargin.ShardedDataset` of :meth:`build_dataset`.
             y: their labels, a sequence per sentence; for tables also flat codes, as ``(codes, labels)``.
             dev: held-out sentences and labels ``(X, y)`` that choose the stopping point (and C, if there are several)
                 and calibrate probabilities.
@@ -253,8 +257,31 @@ class SequenceTagger(Predictor):
         Returns:
             The tagger. Issues a ConvergenceWarning if the gap is not closed.
         """
+        if isinstance(X, ShardedDataset):
+            return self._fit_dataset(X, dev, y=y, sample_weight=sample_weight, loss_weight=loss_weight)
         data = {"dev": dev, "sample_weight": sample_weight, "loss_weight": loss_weight}
         return self._fit(self._chosen(TaggingEncoder), X, y, None, **data)
+
+    def build_dataset(self, folder: str | Path, source: Any, **options: Any) -> ShardedDataset:
+        """Encode labeled sentences into a folder, from which :meth:`fit` trains in the memory of one shard.
+
+        Args:
+            folder: the folder.
+            source: sentences and labels, see :meth:`maxmargin.ShardedDataset.build`; or the name of a labeled file.
+            options: further options of :meth:`maxmargin.ShardedDataset.build`.
+        """
+        source = TaggedSource(source) if isinstance(source, (str, Path)) else source
+        with _threads.threads(self.n_jobs):
+            return ShardedDataset.build(folder, self._chosen(TaggingEncoder), source, **options)
+
+    def _fit_dataset(self, dataset: ShardedDataset, dev: tuple[Any, Any] | None, **given: Any) -> Self:
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"a dataset has its own {name}; leave it out, or give it to build_dataset")
+        if self.prune:
+            raise ValueError("prune needs the sentences in memory; leave it out")
+        dataset.require(self._chosen(TaggingEncoder))
+        return self._trained(train_tagger_on(dataset, self._chosen(Settings, loss=None), dev=dev, loss=self.loss))
 
     def partial_fit(
         self,
@@ -294,11 +321,14 @@ class SequenceTagger(Predictor):
         settings = self._chosen(Settings, loss=None)  # a dictionary becomes a loss when the labels are known
         data |= {"folds": self.folds, "prune": self.prune}
         model = train_tagger(encoder, X, y, settings, loss=self.loss, before=before, **data)
+        return self._trained(model, new=before is None)
+
+    def _trained(self, model: TaggerModel, *, new: bool = True) -> Self:
         training = model.training
         assert training is not None
         # Nothing can fail from here on: an estimator is fitted completely or not changed.
         self.model_, self.solution_, self.dev_scores_ = model, training.solution, training.dev_scores
-        if before is None:
+        if new:
             self._learned_from = self.gazetteers, self.text
         self.choices_ = tuple(({"C": C}, score) for C, score in training.tried)
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,10 +82,23 @@ class ReadOptions:
             labeled: whether there must be labels, as for :func:`~maxmargin.tasks.tagging.io.files.read_tagged`.
             size: bytes of a block; None for the whole file as one block.
         """
+        return self._blocks(path, size, lambda head: self._parser(path, head, model, labeled))
+
+    def blocks(self, path: str, *, size: int | None = BLOCK) -> Iterator[TaggedText]:
+        """Read a labeled file as :meth:`read` does, block by block."""
+
+        def parser(head: bytes) -> Parser:
+            form = self.format or recognized(path, head, named=self.names is not None)
+            if self.join and self.format is None and form == "columns":
+                form = "slash"
+            return Parser(path, form, self.names, self.label, True, bool(self.join))
+
+        return self._blocks(path, size, parser)
+
+    def _blocks(self, path: str, size: int | None, parser_of: Callable[[bytes], Parser]) -> Iterator[TaggedText]:
         check_format(self.format)
         with TextBlocks(path, size) as stream:
-            head = stream.head(has_first_line if self.format else has_first_lines)
-            parser = self._parser(path, head, model, labeled)
+            parser = parser_of(stream.head(has_first_line if self.format else has_first_lines))
             first, data = 0, b""
             for before, block in stream.blocks(paragraphs=parser.form in ("columns", "conllu", "crfsuite")):
                 first, data = (first, data + block) if data else (before, block)

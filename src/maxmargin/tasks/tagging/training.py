@@ -38,6 +38,8 @@ from maxmargin.optimization.callbacks import ProgressBar
 from maxmargin.optimization.loop import generator
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import BlockFrankWolfe
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.constraints import odd_sentences
 from maxmargin.tasks.tagging.encoder.extraction import read_whole
@@ -126,7 +128,7 @@ def train_tagger(
             raise ValueError("dev data: no tokens; give sentences with tokens, or no dev data")
         settings = replace(
             settings,
-            loss=settings.loss if loss is None else _loss(loss, encoder.classes or ()),
+            loss=settings.loss if loss is None else named_loss(loss, encoder.classes or ()),
             patience=None if dev is None else settings.patience,
         )
         try:
@@ -398,7 +400,8 @@ def _phase(name: str, settings: Settings) -> Iterator[None]:
         yield
 
 
-def _loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:
+def named_loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:
+    """Return the loss that a user has given for these labels."""
     if isinstance(given, Loss):
         return given
     if isinstance(given, Mapping):
@@ -428,19 +431,31 @@ def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
 
 def with_negatives(layout: WeightLayout, data: LabeledRows, active_set: ActiveSet) -> WeightLayout:
     """Extend the support by attributes of tokens and the wrong labels that active outputs give them."""
-    k, offsets = layout.n_labels, data.rows.offsets
+    tokens, labels = wrong_labels(layout.n_labels, data.lengths, data.codes, active_set)
+    return replace(layout, support=layout.support.with_pairs(data.rows.tokens.entries, tokens, labels))
+
+
+def wrong_labels(k: int, lengths: IntArray, codes: Codes, active_set: ActiveSet) -> tuple[IntArray, IntArray]:
+    """Return tokens and the wrong labels that active outputs give them.
+
+    Args:
+        k: number of labels.
+        lengths: tokens of each sentence.
+        codes: gold labels of all tokens.
+        active_set: outputs of each sentence.
+    """
+    offsets = offsets_of(lengths)
     tokens, labels = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for first in range(0, len(data.lengths), NEGATIVE_PIECE):  # expanding all at once would set the peak of memory
+    for first in range(0, len(lengths), NEGATIVE_PIECE):  # expanding all at once would set the peak of memory
         starts = active_set.starts[first : first + NEGATIVE_PIECE + 1]
         bounds = active_set.part_starts[starts[0] : starts[-1] + 1]
         sentence = np.repeat(np.arange(first, first + len(starts) - 1), np.diff(starts))
         owner = np.repeat(sentence, np.diff(bounds))
         part = active_set.part[bounds[0] : bounds[-1]].astype(np.int64)
-        nodes = part < data.lengths[owner] * k
+        nodes = part < lengths[owner] * k
         pairs = np.unique(offsets[owner[nodes]] * k + part[nodes])
         token, label = pairs // k, pairs % k
-        wrong = label != data.codes[token]
+        wrong = label != codes[token]
         tokens.append(token[wrong])
         labels.append(label[wrong])
-    support = layout.support.with_pairs(data.rows.tokens.entries, np.concatenate(tokens), np.concatenate(labels))
-    return replace(layout, support=support)
+    return np.concatenate(tokens), np.concatenate(labels)

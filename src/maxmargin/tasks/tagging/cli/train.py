@@ -17,7 +17,21 @@ from maxmargin._terminal import console, fail, report
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve, saving
 from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
-from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
+from maxmargin.tasks.tagging.cli.options import (
+    Columns,
+    Constraints,
+    Format,
+    GazetteerFiles,
+    Join,
+    Label,
+    MinCount,
+    Order,
+    Preset,
+    Repair,
+    SupportName,
+    TemplateFile,
+    Unknown,
+)
 
 if TYPE_CHECKING:
     from maxmargin.solvers import Solver
@@ -42,7 +56,9 @@ PRESET_COLUMNS = ("word", "pos")
 
 
 def train(
-    train: Annotated[str, typer.Argument(help="A file of labeled tokens; - for standard input.")],
+    train: Annotated[
+        str, typer.Argument(help="A file of labeled tokens, - for standard input; or a folder of tag shard.")
+    ],
     out: ModelOut,
     dev: Annotated[
         str | None,
@@ -52,46 +68,20 @@ def train(
     label: Label = None,
     form: Format = None,
     join: Join = None,
-    template: Annotated[
-        str | None, typer.Option("--template", metavar="FILE", help="Template of attributes, in CRF++'s syntax.")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset", help="Built-in template: chunking, ner or pos.", show_default="by what the labels mark"
-        ),
-    ] = None,
-    order: Annotated[int, typer.Option("--order", min=1, max=2, help="Order of the chain.")] = 1,
-    constraints: Annotated[
-        str,
-        typer.Option(
-            "--constraints", help="Transition constraints: auto (if nearly all data satisfy them), bio, iobes or none"
-        ),
-    ] = "auto",
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Mend labels that break the BIO or IOBES rules: I-X after O is B-X.")
-    ] = False,
-    min_count: Annotated[
-        int | None,
-        typer.Option("--min-count", min=1, help="Drop attributes of fewer tokens.", show_default="by preset, or 1"),
-    ] = None,
-    support: Annotated[
-        str, typer.Option("--support", help="Attributes and labels with weights: negative, observed or all.")
-    ] = "negative",
+    template: TemplateFile = None,
+    preset: Preset = None,
+    order: Order = 1,
+    constraints: Constraints = "auto",
+    repair: Repair = False,
+    min_count: MinCount = None,
+    support: SupportName = "negative",
     text: Annotated[
         list[str] | None,
         typer.Option(
             "--text", metavar="FILE", help="Text without labels, a sentence per line: clusters of words. Repeatable."
         ),
     ] = None,
-    gazetteer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--gazetteer",
-            metavar="[NAME=]FILE",
-            help="A list of names, one per line; TAB and a label may follow. Repeatable.",
-        ),
-    ] = None,
+    gazetteer: GazetteerFiles = None,
     C: Annotated[
         str | None,
         numbers_option(
@@ -109,7 +99,10 @@ def train(
             help="Parts of the training sentences that choose C and, without --dev, calibrate probabilities.",
         ),
     ] = 3,
-    solver: Annotated[str, typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.")] = "block-frank-wolfe",
+    solver: Annotated[
+        str | None,
+        typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.", show_default="block-frank-wolfe"),
+    ] = None,
     tol: Tol = 1e-2,
     max_iter: Annotated[
         int | None, typer.Option("--max-iter", min=1, help="Maximal number of passes.", show_default="by solver")
@@ -125,9 +118,7 @@ def train(
     ] = 5,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    unknown: Annotated[
-        str | None, typer.Option("--unknown", metavar="LABEL", help="The label that stands for unknown labels.")
-    ] = None,
+    unknown: Unknown = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")] = False,
     save_every: Annotated[float, typer.Option("--save-every", min=0.0, hidden=True)] = 30.0,
     as_json: AsJson = False,
@@ -142,6 +133,13 @@ def train(
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
         once(files)
+        if Path(train).is_dir():
+            _refuse_encoding(columns, label, form, join, template, preset, min_count, text, gazetteer, unknown)
+            limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "metric": metric}
+            limits |= {"patience": patience, "n_jobs": jobs, "random_state": seed, "verbose": True}
+            _train_folder(train, out, dev, C, solver, limits, checkpoints, resume, save_every, as_json, began)
+            return
+        solver = solver or "block-frank-wolfe"
         algorithm = _solver(solver)
         grid = "auto" if C == "auto" else numbers("--C", C)
         if folds < 2 and dev is None and (grid == "auto" or (grid is not None and len(grid) > 1)):
@@ -224,6 +222,61 @@ def train(
         report(metadata, as_json=as_json)
         if tried:
             _print_tried(tried, metadata["C"])
+
+
+def _refuse_encoding(*given: Any) -> None:
+    """Fail if options of files and attributes are given for a folder."""
+    if any(value is not None and value != [] for value in given):
+        fail(
+            "the sentences of a folder have been read, and have their attributes: give --columns, --template and the "
+            "like to tag shard"
+        )
+
+
+def _train_folder(
+    folder: str,
+    out: Path,
+    dev: str | None,
+    C: str | None,
+    solver: str | None,
+    settings: dict[str, Any],
+    checkpoints: Checkpoints,
+    resume: bool,
+    save_every: float,
+    as_json: bool,
+    began: float,
+) -> None:
+    """Train on the folder of a dataset."""
+    from maxmargin.datasets import ShardedDataset
+    from maxmargin.solvers import Checkpoint
+    from maxmargin.tasks.tagging.reading import ReadOptions, labels_of
+    from maxmargin.tasks.tagging.sharding import train_tagger_on
+    from maxmargin.training import Settings
+
+    if C == "auto":
+        fail("--C auto chooses by folds of sentences in memory; give a number, or several and --dev")
+    dataset = ShardedDataset(folder)
+    file = dataset.metadata.get("file", {})
+    columns = None if file.get("format") == "conllu" else ",".join(file.get("columns") or []) or None
+    options = ReadOptions(file.get("format"), columns, file.get("label"), file.get("join"))
+    texts = [] if dev is None else [options.read(dev, labeled=True)]
+    data = [(text.tokens, labels_of(text)) for text in texts]
+    fingerprint = f"{_fingerprint(texts, {**settings, 'C': C})}, dataset {dataset.digest[:12]}"
+    checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
+    chosen = Settings(
+        C=numbers("--C", C), solver="auto" if solver is None else _solver(solver), checkpoint=checkpoint, **settings
+    )
+    checkpoints.begin(resume)
+    fitting = time.perf_counter()
+    model = train_tagger_on(dataset, chosen, dev=data[0] if data else None)
+    fitted = time.perf_counter() - fitting
+    model = replace(model, metadata={**model.metadata, **({"file": file} if file else {})})
+    with saving(model) as complete, defer_interrupts():
+        model.save(out)
+        if complete:
+            checkpoints.remove()
+    metadata = _metadata(model, out, fitting - began, fitted, began)
+    report(metadata, as_json=as_json)
 
 
 def _solver(name: str) -> Solver:

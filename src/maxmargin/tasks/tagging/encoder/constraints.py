@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,61 @@ def transition_constraints(
     if more is not None:
         constraints = more if constraints is None else constraints & more
     return None if constraints is None or constraints.allows_all else constraints
+
+
+def constraints_of_blocks(
+    given: Any,
+    forbidden: Any,
+    labels: tuple[Hashable, ...],
+    blocks: Callable[[], Iterable[tuple[LabeledRows, Any]]],
+) -> TransitionConstraints | None:
+    """As :func:`transition_constraints`, for completely labeled sentences that come in blocks.
+
+    ``blocks`` returns an iterator of labeled sentences and the inputs that they come from.
+    """
+    constraints, names = _given(given, labels), [str(label) for label in labels]
+    more = _forbidden(forbidden, names)
+    if isinstance(given, str) and given == "auto":
+        constraints = _recognized_in_blocks(names, blocks()) if len(set(names)) == len(names) else None
+        asked = more
+    else:
+        asked = constraints if more is None else more if constraints is None else constraints & more
+    if asked is not None:
+        for data, X in blocks():
+            check_gold(asked, data, X, labels)
+    if more is not None:
+        constraints = more if constraints is None else constraints & more
+    return None if constraints is None or constraints.allows_all else constraints
+
+
+def _recognized_in_blocks(names: list[str], blocks: Iterable[tuple[LabeledRows, Any]]) -> TransitionConstraints | None:
+    """As :func:`_recognized`, from counts."""
+    if not look_like_chunks(names):
+        return None
+    strict = has_strict_scheme(names)
+    constraints = TransitionConstraints.iobes(names) if strict else TransitionConstraints.bio(names)
+    begin = np.array([tag_and_type(name)[0] in ("B", "S") for name in names])
+    wrong = right = odd = sentences = tokens = 0
+    where = ""
+    for data, X in blocks:
+        found = _violations(constraints, data)
+        if len(found) and not where:
+            where = _label(data, X, int(found[0]), names)
+        wrong, odd = wrong + len(found), odd + len(odd_sentences(constraints, data))
+        right += int(np.bincount(data.codes, minlength=len(names))[begin].sum())
+        sentences, tokens = sentences + len(data.lengths), tokens + len(data.codes)
+    few = wrong <= ODD_SHARE * (wrong + right) and odd <= ODD_SHARE * sentences
+    if wrong and right:  # otherwise the scheme is another one
+        left = f"{odd} sentence{' is' if odd == 1 else 's are'}"
+        kept = f"so that {left} left out of training, and predictions keep the rules"
+        effect = kept if few else "too many to keep the rules, so that predictions may break them, too"
+        warnings.warn(
+            f"{where} breaks the {'IOBES' if strict else 'BIO'} rules; {wrong} of {tokens} labels do not follow them, "
+            f"{effect}; correct them, or let repair (--repair) mend them",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
+    return constraints if few else None
 
 
 def check_unchanged(

@@ -260,7 +260,7 @@ class TemplateExtractor(_NamedExtractor):
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
-        return self._rows(self.added.columns(self.prepared(X), self.template))
+        return self.rows_of_table(self.added.columns(self.prepared(X), self.template))
 
     def in_context(self, blocks: Iterable[Any]) -> Iterator[Any]:
         """See :meth:`Extractor.in_context`."""
@@ -274,9 +274,10 @@ class TemplateExtractor(_NamedExtractor):
         some = [one.only(self.template.columns_used) for one in (*before, table, *after)]
         first = sum(one.n_sentences for one in before)
         whole = self.added.columns(TokenTable.joined(some), self.template)
-        return self._rows(whole.part(first, first + table.n_sentences))
+        return self.rows_of_table(whole.part(first, first + table.n_sentences))
 
-    def _rows(self, table: TokenTable) -> TokenRows:
+    def rows_of_table(self, table: TokenTable) -> TokenRows:
+        """Return the rows of a table that has all columns of the template."""
         edges = None if self.edges is None else self.template.apply_edges(table, self.edges)
         return TokenRows(self.template.apply(table, self.tokens), edges)
 
@@ -329,6 +330,10 @@ class ItemExtractor(_NamedExtractor):
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
         return TokenRows(self._rows(X, self.tokens, False))
+
+    def grown(self, X: Any, vocabulary: AttributeVocabulary) -> Attributes:
+        """Return the rows of a batch, whose new attributes are added to a vocabulary."""
+        return self._rows(X, vocabulary, True)
 
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""

@@ -85,10 +85,7 @@ class WeightLayout:
         codes, rows, edge_support = data.codes.astype(np.int64), data.rows, None
         support = grown(self.support, rows.tokens, codes)
         if self.edge_support is not None and rows.edges is not None:
-            later = np.ones(len(codes), dtype=bool)
-            later[rows.offsets[:-1][rows.lengths > 0]] = False
-            at = np.flatnonzero(later)
-            edge_support = grown(self.edge_support, rows.edges, codes[at - 1] * self.n_labels + codes[at])
+            edge_support = grown(self.edge_support, rows.edges, pair_codes(data, self.n_labels))
         return replace(self, support=support, edge_support=edge_support)
 
     def carried(self, weights: FloatArray, to: WeightLayout) -> FloatArray:
@@ -127,3 +124,11 @@ class WeightLayout:
     def shards(self, lengths: IntArray, per_token: int | None = None) -> Iterator[IntArray]:
         """Yield the numbers of consecutive sentences that are decoded together."""
         return pieces(lengths * min(per_token or self.n_labels, SHARD), SHARD)
+
+
+def pair_codes(data: LabeledRows, n_labels: int) -> IntArray:
+    """Return the numbers ``a * K + b`` of pairs of labels, one per token but the first of each sentence."""
+    codes, later = data.codes.astype(np.int64), np.ones(len(data.codes), dtype=bool)
+    later[data.rows.offsets[:-1][data.lengths > 0]] = False
+    at = np.flatnonzero(later)
+    return np.asarray(codes[at - 1] * n_labels + codes[at])

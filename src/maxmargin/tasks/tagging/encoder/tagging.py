@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
@@ -16,12 +17,15 @@ from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json, sequence
-from maxmargin.features.supported import Support
+from maxmargin.features.parts import Stacked
+from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.structures._arrays import Ragged, offsets_of
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.tagging.encoder import streaming
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers, Given
+from maxmargin.tasks.tagging.encoder.columns.word_classes import CrossedClasses
 from maxmargin.tasks.tagging.encoder.constraints import check_gold, check_unchanged, transition_constraints
 from maxmargin.tasks.tagging.encoder.extraction import (
     EXTRACTORS,
@@ -60,6 +64,7 @@ class TaggingEncoder(Encoder):
         gazetteers: lists of names, and ``text``: text without labels; settings, too. None in a fitted encoder.
         pieces: whether examples are runs of known labels, which may begin and end with any label.
         preset_reason: why the preset was chosen; empty if it was given.
+        crossed: word classes of the sentences that it was fitted to, if these came in blocks; not in files.
     """
 
     preset: str | None = None
@@ -79,6 +84,7 @@ class TaggingEncoder(Encoder):
     weight_layout: WeightLayout = field(default_factory=lambda: WeightLayout(0, 1, None, Support.empty(0)))
     pieces: bool = False
     preset_reason: str = ""
+    crossed: CrossedClasses | None = None
 
     kind = "sequence tagging"
     model_class = "maxmargin.tasks.tagging.model:TaggerModel"
@@ -134,8 +140,8 @@ class TaggingEncoder(Encoder):
         return fitted.encoded(data)
 
     def transform(self, X: Any) -> Batch:
-        """See :meth:`Encoder.transform`."""
-        return self.batch(self.parse(X))
+        """See :meth:`Encoder.transform`; also of attributes."""
+        return self.batch_of(X) if isinstance(X, TokenRows) else self.batch(self.parse(X))
 
     def parse(self, X: Any) -> Any:
         """Return the inputs as extractors take them: tokens with columns as a table."""
@@ -158,7 +164,7 @@ class TaggingEncoder(Encoder):
         codes = given.codes(labels)
         if not (codes >= 0).any():
             raise ValueError("no label is known; label at least some tokens")
-        chosen = self._with_preset(X, labels, codes)
+        chosen = self._with_preset(X, labels, np.bincount(codes[codes >= 0], minlength=len(labels)))
         extractor = chosen._extractor_of(X)
         X = extractor.prepared(X)
         if isinstance(X, TokenTable):
@@ -176,6 +182,89 @@ class TaggingEncoder(Encoder):
         # The extractor has what gazetteers and text teach; large text must not stay in models.
         found = replace(chosen, classes=labels, extractor=extractor, weight_layout=layout, gazetteers=None, text=None)
         return found, data
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """See :meth:`Encoder.learn_blocks`; all labels must be known, and there is no text for clusters."""
+        if self.fitted:
+            raise ValueError("this encoder has learned already; give one that has not been fitted")
+        if self.text is not None:
+            raise ValueError("clusters of words (text) are learned from all text in memory; leave text out")
+
+        def coded() -> Iterator[tuple[Any, Codes, IntArray]]:
+            for X, y in blocks:
+                given = self.gold(X, y)[0]
+                yield X, given.codes(labels), streaming.sentence_lengths(X, given)
+
+        def without_lengths() -> Iterator[tuple[Any, Codes]]:
+            return ((X, codes) for X, codes, _ in coded())
+
+        found = streaming.LabelCounts.of(blocks, lambda X, y: self.gold(X, y)[0], self.classes)
+        labels, k = found.labels, len(found.labels)
+        chosen = self._with_preset(found.first, labels, found.count)
+        extractor = chosen._extractor_of(found.first)
+        extractor, crossed = streaming.crossed_classes(extractor, without_lengths(), labels, found.n_sentences)
+        least = self.min_count or chosen._defaults(extractor).min_count
+        extractor = streaming.with_vocabulary(extractor, (X for X, _ in blocks), crossed, least)
+        constraints = streaming.learned_constraints(self.constraints, self.forbidden, labels, coded)
+        edges = Support.empty(k**2) if extractor.sees_pairs else None
+        layout = WeightLayout(k, self.order, constraints, Support.empty(k), edges)
+        rows = streaming.labeled_rows(extractor, without_lengths(), crossed)
+        layout = streaming.observed_layout(layout, rows, extractor, self.support == "all")
+        return replace(
+            chosen, classes=labels, extractor=extractor, weight_layout=layout, gazetteers=None, crossed=crossed
+        )
+
+    def training_blocks(self, blocks: Iterable[Any]) -> Iterator[Any]:
+        """See :meth:`Encoder.training_blocks`: attributes and codes, without sentences that break the constraints."""
+        waiting: deque[Any] = deque()
+
+        def coded() -> Iterator[tuple[Any, Codes]]:
+            for block in blocks:
+                given = self.gold(block.X, block.y)[0]
+                given.check_lengths(streaming.sentence_lengths(block.X, given))
+                waiting.append(block)
+                yield block.X, given.codes(self.classes or ())
+
+        for data in streaming.labeled_rows(self.extractor, coded(), self.crossed):
+            if len(data.codes) != int(data.lengths.sum()):
+                raise ValueError(f"{len(data.codes)} labels for {int(data.lengths.sum())} tokens; give each token one")
+            data, kept = streaming.without_odd(self.weight_layout, data)
+            yield waiting.popleft().of(data.rows, (data.codes, [str(one) for one in self.classes or ()]), kept)
+
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        """The supports and the constraints."""
+        layout = self.weight_layout
+        return tuple(one for one in (layout.support, layout.edge_support, layout.constraints) if one is not None)
+
+    def rebatched(self, batch: Batch) -> Batch:
+        """See :meth:`Encoder.rebatched`: features of the same attributes with the support of this encoder."""
+        assert isinstance(batch.features, Stacked)
+        tokens, *others = batch.features.features
+        assert isinstance(tokens, SupportedRows)
+        own = SupportedRows(tokens.rows, tokens.offsets, self.weight_layout.support)
+        return Batch(batch.structure, Stacked(own, *others))
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """See :attr:`Encoder.remembered`."""
+        unknown = None if self.unknown is None else label_to_json(self.unknown)
+        names = "preset", "preset_reason", "support", "repair"
+        return {"unknown": unknown, **{name: getattr(self, name) for name in names}}
+
+    def recalled(self, remembered: dict[str, Any]) -> Self:
+        """See :meth:`Encoder.recalled`."""
+        unknown = None if remembered["unknown"] is None else label_from_json(remembered["unknown"])
+        names = "preset", "preset_reason", "support", "repair"
+        return replace(self, unknown=unknown, **{name: remembered[name] for name in names})
+
+    @property
+    def settings(self) -> str:
+        """The settings that decide what is learned."""
+        names = "preset", "columns", "order", "constraints", "forbidden", "classes", "unknown", "min_count", "support"
+        given = {name: getattr(self, name) for name in (*names, "repair")}
+        template = None if self.template is None else str(self.template)
+        return f"TaggingEncoder({ {**given, 'template': template} })"
 
     def gold(self, X: Any, y: Any) -> tuple[GoldLabels, int]:
         """Return the labels of sentences, mended if this is a setting, and how many were mended."""
@@ -281,14 +370,14 @@ class TaggingEncoder(Encoder):
         names = column_names(self.columns) or (("word",) if width == 1 else ("word", "pos")[:width])
         return (*names, *(f"column{c}" for c in range(len(names), width)))[:width]
 
-    def _with_preset(self, X: Any, labels: tuple[Hashable, ...], codes: Codes) -> Self:
+    def _with_preset(self, X: Any, labels: tuple[Hashable, ...], counts: IntArray) -> Self:
         """Return the encoder with a preset for its labels, unless it has a template, or the inputs need none."""
         if self.fitted or self.preset is not None or self.template is not None:
             return self
         columns = self._text_columns(X)
         if columns is None:
             return self
-        found = chosen_preset(labels, codes, columns)
+        found = chosen_preset(labels, counts, columns)
         return replace(self, preset=found.preset, preset_reason=found.reason)
 
     def _without_template(self, what: str, extractor: Extractor) -> Extractor:

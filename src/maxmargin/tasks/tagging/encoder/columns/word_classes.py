@@ -76,17 +76,8 @@ class WordClasses:
             ValueError: there is no such column, or the labels do not match the tokens.
         """
         codes, texts = _checked(table, labels)
-        cells = _Cells(table, source)
-        word_classes, ending_classes, names = cells.learned(cells.numbers, codes, texts)
-        has_word, has_ending = word_classes >= 0, ending_classes >= 0
-        return cls(
-            cells.words.only(has_word),
-            cells.endings.only(has_ending),
-            word_classes[has_word],
-            ending_classes[has_ending],
-            names,
-            source,
-        )
+        cells, numbers = _Cells.of(table, source)
+        return cells.classes(*cells.learned(*_pairs(numbers, codes, len(texts)), texts), source)
 
     @classmethod
     def crossed(
@@ -104,7 +95,7 @@ class WordClasses:
         if folds < 2:
             raise ValueError(f"folds is {folds}; give 2 or more")
         codes, texts = _checked(table, labels)
-        cells = _Cells(table, source)
+        cells, numbers = _Cells.of(table, source)
         n, found = table.n_sentences, np.zeros(table.n_tokens, dtype=np.int32)
         names: dict[str, int] = {}
         bounds = table.sentences[np.arange(folds + 1) * n // folds]
@@ -112,9 +103,11 @@ class WordClasses:
             if first == last:
                 continue
             others = np.r_[0:first, last : table.n_tokens]
-            word_classes, ending_classes, known = cells.learned(cells.numbers[others], codes[others], texts)
+            word_classes, ending_classes, known = cells.learned(
+                *_pairs(numbers[others], codes[others], len(texts)), texts
+            )
             renumbered = np.array([names.setdefault(text, len(names)) for text in known], dtype=np.int32)
-            here, inverse = np.unique(cells.numbers[first:last], return_inverse=True)
+            here, inverse = np.unique(numbers[first:last], return_inverse=True)
             classes = _looked_up(cells.word[here], cells.ending[here], word_classes, ending_classes)
             found[first:last] = renumbered[classes][inverse]
         return table.with_column(name, found, tuple(names))
@@ -155,20 +148,111 @@ class WordClasses:
         return cls(words, endings, arrays["word_classes"], arrays["ending_classes"], tuple(names), source)
 
 
+@dataclass(frozen=True, eq=False)
+class CrossedClasses:
+    """Word classes of training sentences that are read in blocks: those of a fold are learned from all other folds.
+
+    Attributes:
+        bounds: where the folds begin among the sentences, and the end, shape ``(n_folds + 1,)``.
+        classes: the classes for each fold.
+    """
+
+    bounds: IntArray
+    classes: tuple[WordClasses, ...]
+
+    def columns(self, table: TokenTable, first: int, *, name: str) -> TokenTable:
+        """Return the table, whose first sentence has the number ``first``, with the class of each word."""
+        numbers, (text, ends) = numbered(table, self.classes[0].source)
+        words, found = decoded(text, ends), np.zeros(table.n_tokens, dtype=np.int32)
+        names: dict[str, int] = {}
+        fold = np.searchsorted(self.bounds, first + np.arange(table.n_sentences), side="right") - 1
+        of_token = np.repeat(fold, table.lengths)
+        for number in np.unique(fold).tolist():
+            own = self.classes[number]
+            word, ending = _numbers_of(words, own.words, own.endings, grow=False)
+            classes = _looked_up(word, ending, own.word_classes, own.ending_classes)
+            renumbered = np.array([names.setdefault(one, len(names)) for one in own.names], dtype=np.int32)
+            here = of_token == number
+            found[here] = renumbered[classes][numbers[here]]
+        return table.with_column(name, found, tuple(names))
+
+
+class ClassCounts:
+    """How often each word occurs with each label in each fold of a text that is read in blocks.
+
+    Args:
+        texts: names of the labels.
+        n_sentences: sentences of the whole text.
+        source: the column of the words.
+        folds: runs of sentences.
+    """
+
+    def __init__(self, texts: Sequence[str], n_sentences: int, source: str = WORD, folds: int = 10) -> None:
+        self.texts, self.source = texts, source
+        self.bounds = np.arange(folds + 1) * n_sentences // folds
+        self._cells, self._sentences = AttributeVocabulary(), 0
+        self._keys, self._counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+    def add(self, table: TokenTable, codes: Codes) -> None:
+        """Count the next sentences."""
+        codes, _ = _checked(table, (codes, self.texts))
+        numbers, (text, ends) = numbered(table, self.source)
+        cell = numbers_of(self._cells, decoded(text, ends), grow=True)[numbers].astype(np.int64)
+        sentence = self._sentences + np.repeat(np.arange(table.n_sentences), table.lengths)
+        fold = np.searchsorted(self.bounds, sentence, side="right") - 1
+        known, m = codes >= 0, len(self.texts)
+        keys, counts = np.unique(((cell * len(self.bounds) + fold) * m + codes)[known], return_counts=True)
+        keys, counts = np.concatenate([self._keys, keys]), np.concatenate([self._counts, counts])
+        self._keys, place = np.unique(keys, return_inverse=True)
+        self._counts = np.bincount(place, counts, len(self._keys)).astype(np.int64)
+        self._sentences += table.n_sentences
+
+    def classes(self) -> tuple[WordClasses, CrossedClasses]:
+        """Return the classes of the whole text, and those of its folds for training."""
+        m, cells = len(self.texts), _Cells(self._cells.names)
+        label, of_fold = self._keys % m, self._keys // m
+        cell, fold = of_fold // len(self.bounds), of_fold % len(self.bounds)
+
+        def learned(chosen: npt.NDArray[np.bool_]) -> WordClasses:
+            pairs, place = np.unique((cell * m + label)[chosen], return_inverse=True)
+            count = np.bincount(place, self._counts[chosen], len(pairs)).astype(np.int64)
+            return cells.classes(*cells.learned(pairs // m, pairs % m, count, self.texts), self.source)
+
+        folds = tuple(learned(fold != number) for number in range(len(self.bounds) - 1))
+        return learned(np.ones(len(self._keys), dtype=bool)), CrossedClasses(self.bounds, folds)
+
+
+def _pairs(numbers: Codes, codes: Codes, m: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the pairs of words and labels that occur, and how often."""
+    known = codes >= 0
+    pairs, count = np.unique(numbers[known].astype(np.int64) * max(m, 1) + codes[known], return_counts=True)
+    return pairs // max(m, 1), pairs % max(m, 1), count
+
+
 class _Cells:
-    """The distinct words of a text, in lower case, and their endings."""
+    """Distinct words, in lower case, and their endings."""
 
-    def __init__(self, table: TokenTable, source: str) -> None:
-        self.numbers, (text, ends) = numbered(table, source)
+    def __init__(self, cells: list[str]) -> None:
         self.words, self.endings = AttributeVocabulary(), AttributeVocabulary()
-        self.word, self.ending = _numbers_of(decoded(text, ends), self.words, self.endings, grow=True)
+        self.word, self.ending = _numbers_of(cells, self.words, self.endings, grow=True)
 
-    def learned(self, numbers: Codes, codes: Codes, texts: Sequence[str]) -> tuple[Codes, Codes, tuple[str, ...]]:
+    @classmethod
+    def of(cls, table: TokenTable, source: str) -> tuple[Self, Codes]:
+        """Return those of a text, and the number of each token's word."""
+        numbers, (text, ends) = numbered(table, source)
+        return cls(decoded(text, ends)), numbers
+
+    def classes(self, word_classes: Codes, ending_classes: Codes, names: tuple[str, ...], source: str) -> WordClasses:
+        """Return what :meth:`learned` has found, without words and endings that have no class."""
+        has_word, has_ending = word_classes >= 0, ending_classes >= 0
+        words, endings = self.words.only(has_word), self.endings.only(has_ending)
+        return WordClasses(words, endings, word_classes[has_word], ending_classes[has_ending], names, source)
+
+    def learned(
+        self, cell: IntArray, label: IntArray, count: IntArray, texts: Sequence[str]
+    ) -> tuple[Codes, Codes, tuple[str, ...]]:
         """Return the classes of words and endings, -1 for none, and the names of classes; the first is NO_CLASS."""
         m = max(len(texts), 1)
-        known = codes >= 0
-        pairs, count = np.unique(numbers[known].astype(np.int64) * m + codes[known], return_counts=True)
-        cell, label = pairs // m, pairs % m
         by_word = _counts(self.word[cell], label, count, (len(self.words), m))
         total = by_word.sum(axis=1)
         rare = total[self.word[cell]] <= RARE
@@ -201,7 +285,7 @@ class _Cells:
         return word_classes, ending_classes, tuple(names)
 
 
-def _counts(row: IntArray, column: IntArray, count: IntArray, shape: tuple[int, int]) -> Any:
+def _counts(row: IntArray | Codes, column: IntArray, count: IntArray, shape: tuple[int, int]) -> Any:
     found = sp.csr_array(sp.coo_array((count, (row, column)), shape=shape))
     found.sum_duplicates()
     return found

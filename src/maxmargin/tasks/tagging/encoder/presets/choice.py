@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks, tag_and_type
@@ -99,29 +98,28 @@ class Choice(NamedTuple):
     reason: str
 
 
-def chosen_preset(labels: Sequence[Hashable], codes: npt.NDArray[Any], columns: Sequence[str]) -> Choice:
+def chosen_preset(labels: Sequence[Hashable], counts: npt.NDArray[Any], columns: Sequence[str]) -> Choice:
     """Return the preset for labeled tokens.
 
     Args:
         labels: all labels.
-        codes: label of each token, a place in ``labels``, negative if unknown.
+        counts: number of tokens of each label.
         columns: names of the columns of tokens.
     """
     parted = [tag_and_type(label) if isinstance(label, str) else ("", "") for label in labels]
     # Labels without a scheme, PER PER O, have their type where others have the tag.
     whole = "O" in labels and all(not kind for _, kind in parted)
     kinds = [str(label) if whole else kind for label, (_, kind) in zip(labels, parted, strict=True)]
-    known = codes[codes >= 0]
-    count = np.bincount(known, minlength=len(labels))[: len(labels)].tolist()
+    count, known = counts.tolist(), int(counts.sum())
     outside = sum(n for n, (tag, _) in zip(count, parted, strict=True) if tag == "O")
     names = sum(n for n, kind in zip(count, kinds, strict=True) if kind.upper() in NAME_TYPES)
     phrases = sum(n for n, kind in zip(count, kinds, strict=True) if kind.upper() in PHRASE_TYPES)
-    inside = max(len(known) - outside, 1)
+    inside = max(known - outside, 1)
     if not look_like_chunks(labels) and not (whole and 2 * names > inside):
         return Choice("pos", "labels are tags of tokens")
     types = sorted({kind for kind in kinds if kind and kind != "O"})
     listed = ", ".join(types[:SHOWN]) + (", ..." if len(types) > SHOWN else "")
-    share = outside / max(len(known), 1)
+    share = outside / max(known, 1)
     if names > phrases or (names == phrases and share > MOSTLY):
         return Choice("ner", f"labels mark names ({listed or 'no types'}; {share:.0%} of the tokens are outside)")
     what = f"labels mark phrases ({listed or 'no types'}; {share:.0%} of the tokens are outside)"
