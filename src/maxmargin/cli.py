@@ -118,7 +118,7 @@ _add_task(
     "maxmargin.tasks.segmentation.cli",
     "Segmentation of images and scans: train, predict, evaluate, report.",
 )
-_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, predict, evaluate, inspect.")
+_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, shard, predict, evaluate, inspect.")
 
 
 def _never_applied(sizes: IntArray) -> Structure:

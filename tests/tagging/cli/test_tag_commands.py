@@ -547,7 +547,6 @@ def test_bad_options_of_training(files, tmp_path):
         ("--template", str(tmp_path / "none")): "none: No such file or directory; check the name of the file",
         ("--columns", "word,label"): "3 columns, and 2 are named (word, label); name all of them",
         ("--label", "gold", "--columns", "word,pos,label"): "no column 'gold' for labels; there are word, pos, label",
-        ("--solver", "cutting-plane", "--resume"): "saves no checkpoints, so training cannot be resumed",
         both: "give --template or --preset, not both",
     }
     for options, said in cases.items():
@@ -598,7 +597,7 @@ def test_commands_are_those_of_the_task():
     group = typer.main.get_command(cli.app).commands["tag"]
     own = typer.main.get_command(tag_app)
     assert (group.help, group.no_args_is_help) == (own.help, own.no_args_is_help)
-    assert list(group.commands) == list(own.commands) == ["train", "predict", "evaluate", "inspect"]
+    assert list(group.commands) == list(own.commands) == ["train", "shard", "predict", "evaluate", "inspect"]
 
 
 def test_codes_of_labels_are_the_labels(files, saved):
