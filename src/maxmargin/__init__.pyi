@@ -1,3 +1,4 @@
+from . import batches as batches
 from . import datasets as datasets
 from . import encoders as encoders
 from . import estimators as estimators
@@ -19,6 +20,7 @@ from . import testing as testing
 from . import training as training
 from ._threads import threads as threads
 from ._version import __version__ as __version__
+from .batches import BatchPredictor as BatchPredictor
 from .datasets import ShardedDataset as ShardedDataset
 from .encoders import Bipartite as Bipartite
 from .encoders import FeatureSequence as FeatureSequence

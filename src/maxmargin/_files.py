@@ -56,8 +56,7 @@ def replacing(path: str | os.PathLike[str], previous: Sequence[Path] = ()) -> It
         regular_file(target)  # which may have become something else since
         with defer_interrupts():
             os.replace(temporary, target)
-            if (written := _written.get()) is not None:
-                written.append(Path(path))
+            record(path)
     except BaseException:
         with defer_interrupts():
             temporary.unlink(missing_ok=True)
@@ -124,9 +123,15 @@ def remove_leftovers(path: Path) -> None:
             one.unlink(missing_ok=True)
 
 
+def record(path: str | os.PathLike[str]) -> None:
+    """Count a file as written, for :func:`recorded`."""
+    if (written := _written.get()) is not None:
+        written.append(Path(path))
+
+
 @contextmanager
 def recorded() -> Iterator[list[Path]]:
-    """The files that :func:`replacing` has completed within the block, in this thread and in those it has started."""
+    """The files that were completed within the block, see :func:`record`, in this thread and in those it has started."""
     found: list[Path] = []
     token = _written.set(found)
     try:

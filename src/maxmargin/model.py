@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +16,10 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads, model_file
 from maxmargin._callers import callers_level
+from maxmargin._digest import digest
 from maxmargin._vectors import rises
 from maxmargin._version import __version__
+from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.encoders.base import Batch, Encoder, stored_encoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.parts import PartsEncoder
@@ -130,10 +134,39 @@ class Model:
             raise AttributeError(f"a {self.encoder.kind} model has no classes_")
         return self.encoder.classes
 
-    def predict(self, X: Sequence[Any]) -> list[Any]:
-        """The best output of each example, ``argmax_y w'f(x, y)``."""
+    def predict(self, X: Sequence[Any] | ShardedDataset) -> list[Any]:
+        """The best output of each example, ``argmax_y w'f(x, y)``; see also :meth:`predict_iter`."""
+        if isinstance(X, ShardedDataset):
+            return list(self.predict_iter(X))
         with _threads.threads(self.n_jobs):
             return self.outputs(self.encoder.transform(X))
+
+    def predict_iter(self, X: Iterable[Any] | ShardedDataset, *, size: int = 256) -> Iterator[Any]:
+        """Yield the best output of each example in constant memory.
+
+        Args:
+            X: a dataset, whose shards are opened one after the other, or any iterable of inputs, such as a generator.
+            size: number of inputs that are taken at a time.
+        """
+        size = _checks.integer("size", size, least=1)
+        if isinstance(X, ShardedDataset):
+            for examples in self._shards(X):
+                with _threads.threads(self.n_jobs):
+                    found = self.outputs(examples.batch)
+                yield from found
+            return
+        rest = iter(X)
+        while block := list(itertools.islice(rest, size)):
+            yield from self.predict(block)
+
+    def _shards(self, dataset: ShardedDataset) -> Iterator[Examples]:
+        """The shards of a dataset, which must have been built with this encoder: the same labels and features."""
+        if digest(*_described(dataset.encoder)) != digest(*_described(self.encoder)):
+            raise ValueError(
+                f"{dataset.folder} was built with another encoder than this model's (kind, settings, labels or "
+                "features differ); give the dataset that it was trained on, or inputs"
+            )
+        return iter(dataset)
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
@@ -195,12 +228,24 @@ class Model:
                 ]
         return found
 
-    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Sequence[Any] | ShardedDataset,
+        y: Sequence[Any] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """How much of the outputs is right, in [0, 1].
 
         Where positions or nodes have labels (chains, trees, cuts, graphs): the share of right labels; matchings and
         linear programs: F1 over the links or parts; your own structures: the share of outputs that are entirely right.
+        A dataset, in place of ``X``, ``y`` and ``sample_weight``, is read one shard at a time.
         """
+        if isinstance(X, ShardedDataset):
+            if y is not None or sample_weight is not None:
+                raise ValueError("a ShardedDataset has its outputs and weights; leave y and sample_weight out")
+            return self._score(X)
+        if y is None:
+            raise ValueError("y is missing: give one output per example, or a ShardedDataset in place of X and y")
         with _threads.threads(self.n_jobs):
             return self.scorer(X, y, sample_weight)(self)
 
@@ -228,10 +273,25 @@ class Model:
 
     def agreement(self, batch: Batch, y: Sequence[Any], weight: FloatArray | None = None) -> float:
         """The score of the predictions for encoded inputs against gold outputs."""
+        right, total = self._agreement(batch, y, weight)
+        return right / total if total > 0 else 1.0
+
+    def _agreement(self, batch: Batch, y: Sequence[Any], weight: FloatArray | None) -> tuple[float, float]:
         pairs = zip(y, self.outputs(batch), strict=True)
         counts = np.array([self.encoder.agreement(gold, found) for gold, found in pairs])
         right, total = counts.T @ (np.ones(len(counts)) if weight is None else weight)
-        return float(right / total) if total > 0 else 1.0
+        return float(right), float(total)
+
+    def _score(self, dataset: ShardedDataset) -> float:
+        """The score of the predictions for a dataset against its gold outputs, shard by shard."""
+        right, total = 0.0, 0.0
+        for examples in self._shards(dataset):
+            with _threads.threads(self.n_jobs):
+                batch = examples.batch
+                gold = self.encoder.decode(batch, batch.structure.decode(examples.gold.dense()))
+                some = self._agreement(batch, gold, examples.example_weight)
+            right, total = right + some[0], total + some[1]
+        return right / total if total > 0 else 1.0
 
     def _labelings(self, batch: Batch) -> Iterator[tuple[Batch, Labeling]]:
         """The predicted outputs, a piece of the batch at a time."""
@@ -268,6 +328,12 @@ class Model:
             **self.calibration,
             **{f"trained_{key}": value for key, value in self.metadata.items()},
         }
+
+
+def _described(encoder: Encoder) -> tuple[Any, ...]:
+    """What an encoder keeps in files, for a digest."""
+    header, arrays = encoder.stored()
+    return json.dumps(header, sort_keys=True), *(part for name in sorted(arrays) for part in (name, arrays[name]))
 
 
 def _best_words(structure: Structure, scores: FloatArray, k: int) -> list[Points]:

@@ -283,7 +283,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return replace(self.model_, n_jobs=self.n_jobs)
 
-    def predict(self, X: Sequence[Any]) -> list[Any]:
+    def predict(self, X: Sequence[Any] | ShardedDataset) -> list[Any]:
         """The best output of each example."""
         return self._model().predict(X)
 
@@ -295,7 +295,12 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         """The score of the best output of each example, shape ``(n_examples,)``."""
         return self._model().decision_function(X)
 
-    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Sequence[Any] | ShardedDataset,
+        y: Sequence[Any] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """How much of the outputs is right; see :meth:`maxmargin.Model.score`."""
         return self._model().score(X, y, sample_weight)
 

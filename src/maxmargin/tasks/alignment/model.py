@@ -185,7 +185,7 @@ class AlignerModel(Model):
 
         return self._each(X, adapt, best)
 
-    def score(self, X: Iterable[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
+    def score(self, X: Iterable[Any], y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:  # type: ignore[override]
         """``1 - AER``."""
         pairs = as_pairs(X)
         counts = evaluate(as_references(y, len(pairs)), self.predict(pairs)).counts

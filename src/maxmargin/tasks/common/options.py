@@ -17,6 +17,9 @@ Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Conf
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")]
+ResumeOutput = Annotated[
+    bool, typer.Option("--resume", help="Resume writing --out where the same command was interrupted or killed.")
+]
 SaveEvery = Annotated[
     float, typer.Option("--save-every", min=0.0, help="Seconds between checkpoints of training, for --resume.")
 ]

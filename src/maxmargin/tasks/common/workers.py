@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from maxmargin import _threads
-from maxmargin.tasks.common.packages import optional
+from maxmargin.execution.ray import Ray, connected
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -234,11 +234,15 @@ class _Processes(Pool[Item, Found]):
                 process.join()
 
 
+def _limits(threads: int) -> dict[str, str]:
+    return dict.fromkeys(_THREADS, str(threads))
+
+
 @contextlib.contextmanager
 def _environment(threads: int) -> Iterator[None]:
     """Let processes that are started take so many threads in libraries that read this when they are imported."""
     before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, str(threads)))
+    os.environ.update(_limits(threads))
     try:
         yield
     finally:
@@ -303,14 +307,10 @@ class _RayActors(Pool[Item, Found]):
 
     def __init__(self, workers: Workers, make: Callable[[], Callable[[Item], Found]]) -> None:
         self.count = workers.count
-        self._ray: Any = optional("ray", "ray")
-        self._own = not self._ray.is_initialized()
-        if self._own:
-            address = None if workers.ray == "local" else workers.ray
-            self._ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
-        actor = self._ray.remote(num_cpus=workers.threads)(_Actor)
-        self._actors = [actor.remote(make) for _ in range(self.count)]
+        self._ray = connected(Ray(workers.count, None if workers.ray == "local" else workers.ray))
         self._waiting: dict[Any, int] = {}
+        actor = self._ray.remote(num_cpus=1, runtime_env={"env_vars": _limits(workers.threads)})(_Actor)
+        self._actors = [actor.remote(make) for _ in range(self.count)]
 
     def send(self, worker: int, item: Item) -> None:
         """One more call of the actor."""
@@ -325,11 +325,9 @@ class _RayActors(Pool[Item, Found]):
             raise WorkerError(f"a Ray worker ended: {str(error).splitlines()[0]}; the output is incomplete") from None
 
     def close(self) -> None:
-        """Kill the actors, and leave the cluster if it was joined here."""
+        """Kill the actors."""
         for actor in self._actors:
             self._ray.kill(actor)
-        if self._own:
-            self._ray.shutdown()
 
 
 class _Actor:

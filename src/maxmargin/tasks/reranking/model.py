@@ -72,7 +72,7 @@ class RerankerModel(Model):
         """Return the ``k`` best different texts of each list, best first, with their scores as totals."""
         return ranked(lists, np.concatenate(self.scores(lists)), _checks.integer("k", k, least=1), distinct=True)
 
-    def score(self, X: Any, y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Sequence[Any], sample_weight: npt.ArrayLike | None = None) -> float:  # type: ignore[override]
         """Return the mean gain of the chosen hypotheses; ``y`` has the gains of each list, larger is better."""
         return self.scorer(X, y, sample_weight)(self)
 

@@ -49,7 +49,7 @@ class SegmenterModel(Model):
 
     encoder: SegmentationEncoder
 
-    def predict(self, X: Sequence[Any], *, seeds: Sequence[Any] | None = None) -> list[IntArray]:
+    def predict(self, X: Sequence[Any], *, seeds: Sequence[Any] | None = None) -> list[IntArray]:  # type: ignore[override]
         """The label of every pixel or point of each input.
 
         Args:
@@ -79,7 +79,7 @@ class SegmenterModel(Model):
         with _threads.threads(self.n_jobs):
             return list(_threads.mapped(one, list(enumerate(checks.examples(X)))))
 
-    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> float:
+    def score(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> float:  # type: ignore[override]
         """The share of labeled pixels or points that are right."""
         gold = checks.examples(y, "y")
         found = self.predict(X)

@@ -28,7 +28,8 @@ from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning
 from maxmargin.tasks.common.commands import saving, written_line
-from maxmargin.tasks.common.text import FileError, open_output
+from maxmargin.tasks.common.resumable import Run, open_blocks
+from maxmargin.tasks.common.text import FileError
 from maxmargin.tasks.common.workers import Workers
 
 if TYPE_CHECKING:
@@ -284,6 +285,7 @@ def write_blocks(
     path: Path,
     workers: Workers,
     ready: Callable[[], bool],
+    run: Run,
 ) -> None:
     """Write what ``work`` makes of the blocks of a text, one after the other.
 
@@ -295,17 +297,20 @@ def write_blocks(
         path: the file of the model, for workers.
         workers: where blocks are worked on.
         ready: whether the next block can be read without waiting.
+        run: what a run that resumes must have in common with this one.
     """
     make = partial(partial, work.of_block, aligner) if workers.here else partial(work.opened, path, workers.threads)
     once_only = UnknownWordsOnce()
-    with closing(workers.map(make, _numbered(blocks), ready)) as found, open_output(out) as stream:
+    with (
+        open_blocks(out, run) as stream,
+        closing(workers.map(make, islice(_numbered(blocks), stream.done, None), ready)) as found,
+    ):
         while True:
             with once_only.block():
                 data = next(found, None)
             if data is None:
                 return
             stream.write(data)
-            stream.flush()
 
 
 def _numbered(blocks: Iterable[list[SentencePair]]) -> Iterator[tuple[int, list[SentencePair]]]:

@@ -33,8 +33,9 @@ from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.blocks import has_come
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, writable
-from maxmargin.tasks.common.options import Jobs, RayAddress, Verbose, WorkerCount
+from maxmargin.tasks.common.options import Jobs, RayAddress, ResumeOutput, Verbose, WorkerCount
 from maxmargin.tasks.common.progress import print_lines
+from maxmargin.tasks.common.resumable import Run, kept
 from maxmargin.tasks.common.text import STANDARD_INPUT
 from maxmargin.tasks.common.workers import Workers
 
@@ -63,6 +64,7 @@ def predict(
     out: Out = STANDARD_INPUT,
     workers: WorkerCount = 1,
     ray: RayAddress = None,
+    resume: ResumeOutput = False,
     jobs: Jobs = -1,
     verbose: Verbose = False,
 ) -> None:
@@ -83,15 +85,18 @@ def predict(
         # Without adaptation pairs do not depend on each other, so they are aligned as they come.
         blocks = blocks_of(source, target, extras, None if not adapt and block is None else sizes)
         some = next(blocks, [])
-    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
+    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else lambda written, _: kept(out, written)):
+        work = Aligning(form, method, confidence, threshold, adapt)
+        options = {**vars(work), "block": block, "extra": list(extras)}
         write_blocks(
             aligner,
-            Aligning(form, method, confidence, threshold, adapt),
+            work,
             chain([some] if some else [], blocks),
             out,
             path=model,
             workers=Workers(workers, jobs, ray),
             ready=partial(has_come, [source, target]),
+            run=Run(resume, model, [one for one in (source, target, *extras.values()) if one], options),
         )
 
 

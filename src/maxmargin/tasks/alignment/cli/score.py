@@ -25,8 +25,9 @@ from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.blocks import has_come
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, writable
-from maxmargin.tasks.common.options import Jobs, RayAddress, Verbose, WorkerCount
+from maxmargin.tasks.common.options import Jobs, RayAddress, ResumeOutput, Verbose, WorkerCount
 from maxmargin.tasks.common.progress import print_lines
+from maxmargin.tasks.common.resumable import Run, kept
 from maxmargin.tasks.common.text import STANDARD_INPUT
 from maxmargin.tasks.common.workers import Workers
 
@@ -42,6 +43,7 @@ def score(
     out: Out = STANDARD_INPUT,
     workers: WorkerCount = 1,
     ray: RayAddress = None,
+    resume: ResumeOutput = False,
     jobs: Jobs = -1,
     verbose: Verbose = False,
 ) -> None:
@@ -59,15 +61,18 @@ def score(
         # Without adaptation pairs are scored as they come.
         blocks = blocks_of(source, target, extras, repeat(BLOCK) if adapt else None)
         some = next(blocks, [])
-    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
+    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else lambda written, _: kept(out, written)):
+        work = Scoring(adapt)
+        options = {**vars(work), "extra": list(extras)}
         write_blocks(
             aligner,
-            Scoring(adapt),
+            work,
             chain([some] if some else [], blocks),
             out,
             path=model,
             workers=Workers(workers, jobs, ray),
             ready=partial(has_come, [source, target]),
+            run=Run(resume, model, [one for one in (source, target, *extras.values()) if one], options),
         )
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -16,12 +16,13 @@ import typer
 
 from maxmargin._terminal import fail, note
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, writable
-from maxmargin.tasks.common.options import Jobs, RayAddress, WorkerCount
+from maxmargin.tasks.common.options import Jobs, RayAddress, ResumeOutput, WorkerCount
 from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join
 
 if TYPE_CHECKING:
     from maxmargin.structures.base import FloatArray
+    from maxmargin.tasks.common.resumable import Run
     from maxmargin.tasks.common.workers import Workers
     from maxmargin.tasks.tagging.encoder.extraction import TokenRows
     from maxmargin.tasks.tagging.io.files import TaggedText
@@ -60,6 +61,7 @@ def predict(
     join: Join = None,
     workers: WorkerCount = 1,
     ray: RayAddress = None,
+    resume: ResumeOutput = False,
     jobs: Jobs = -1,
 ) -> None:
     """Label the tokens of a file: write the file with one more column, or the equivalent in other formats."""
@@ -67,22 +69,27 @@ def predict(
         fail("--k-best, --scores and --probabilities exclude each other; give one of them")
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model)], streams=True)
-    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else None):
-        from maxmargin.tasks.common.blocks import has_come
+    from maxmargin.tasks.common.resumable import kept
+
+    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else lambda written, _: kept(out, written)):
+        from maxmargin.tasks.common.blocks import BLOCK, has_come
+        from maxmargin.tasks.common.resumable import Run
         from maxmargin.tasks.common.workers import Workers
         from maxmargin.tasks.tagging.model import TaggerModel
         from maxmargin.tasks.tagging.reading import ReadOptions
 
         tagger = TaggerModel.load(model, n_jobs=jobs)
-        texts = ReadOptions(form, columns, label, join).blocks_for(input, tagger, labeled=None)
+        reading, labeling = ReadOptions(form, columns, label, join), Labeling(k_best, scores, probabilities, known)
+        options = {**vars(reading), **vars(labeling), "block": BLOCK}
         predict_file(
             tagger,
-            texts,
+            reading.blocks_for(input, tagger, labeled=None),
             out,
-            Labeling(k_best, scores, probabilities, known),
+            labeling,
             path=model,
             workers=Workers(workers, jobs, ray),
             ready=partial(has_come, [input]),
+            run=Run(resume, model, [input], options),
         )
 
 
@@ -153,6 +160,7 @@ def predict_file(
     path: Path | None = None,
     workers: Workers | None = None,
     ready: Callable[[], bool] = lambda: True,
+    run: Run | None = None,
 ) -> None:
     """Label the tokens of a file and write it with the labels, block by block.
 
@@ -164,8 +172,9 @@ def predict_file(
         path: the file of the model, for workers.
         workers: where blocks are labeled; None for this process.
         ready: whether the next block can be read without waiting.
+        run: what a run that resumes must have in common with this one; None if none will.
     """
-    from maxmargin.tasks.common.text import open_output
+    from maxmargin.tasks.common.resumable import open_blocks
     from maxmargin.tasks.common.workers import Workers
     from maxmargin.tasks.tagging.reading import in_context, tell_of_unknown
 
@@ -179,13 +188,13 @@ def predict_file(
         work = partial(partial, labeling.of_block, model)
     else:
         work = partial(labeling.opened, path, workers.threads)
-    known = False
-    with closing(workers.map(work, chain([first], blocks), ready)) as found, open_output(out) as stream:
-        for data, knows in found:
-            stream.write(data)
-            known |= knows
-            if out == STANDARD_INPUT:
-                stream.flush()
+    with open_blocks(out, run) as stream:
+        known = stream.done > 0
+        rest = islice(chain([first], blocks), stream.done, None)
+        with closing(workers.map(work, rest, ready)) as found:
+            for data, knows in found:
+                stream.write(data)
+                known |= knows
     if not known:
         tell_of_unknown(first[0].source)
 

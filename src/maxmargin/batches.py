@@ -1,0 +1,116 @@
+"""Predictions for batches of columns: a callable for Ray Data, and for tables in other places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _checks
+from maxmargin.model import Model, load
+
+
+class BatchPredictor:
+    """Adds a column of predictions to batches, by the model of a file: for ``map_batches`` of Ray Data, for example.
+
+    Small and picklable: a process loads the model when it first needs it, and keeps it for later batches. Each batch is
+    predicted on its own, so a model whose predictions depend on examples nearby sees those of the batch alone.
+
+    Args:
+        path: the model file, which all workers must find under this name.
+        input: the column of inputs, as ``predict`` takes them; several names for inputs that are tuples, such as
+            ``("source", "target")`` for pairs of sentences.
+        output: the column of predictions that is added.
+        method: the method of the model that makes them, one result per input.
+        n_jobs: threads, as scikit-learn reads it.
+        **options: more arguments of the method, such as ``adapt=False`` of aligners.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        input: str | Sequence[str] = "input",
+        output: str = "predicted",
+        method: str = "predict",
+        n_jobs: int | None = 1,
+        **options: Any,
+    ) -> None:
+        self.path = Path(_checks.path("path", path)).absolute()
+        self.input, self.output = input if isinstance(input, str) else tuple(input), output
+        self.method, self.n_jobs, self.options = method, n_jobs, options
+
+    def __repr__(self) -> str:
+        return f"BatchPredictor({str(self.path)!r}, input={self.input!r}, output={self.output!r})"
+
+    def predict(self, inputs: Sequence[Any]) -> list[Any]:
+        """The predictions for inputs, made of lists, strings and numbers alone."""
+        found = os.stat(self.path)
+        model = _loaded(str(self.path), self.n_jobs, found.st_mtime_ns, found.st_size)
+        call: Callable[..., Any] | None = getattr(model, self.method, None)
+        if call is None:
+            raise ValueError(f"a model of class {type(model).__name__} has no method {self.method!r}")
+        return [_plain(one) for one in call(inputs, **self.options)] if len(inputs) else []
+
+    def __call__(self, batch: Any) -> Any:
+        """The batch with one more column: a dictionary of columns, a pandas data frame, or a pyarrow table."""
+        if isinstance(batch, Mapping):
+            found = self.predict(self._inputs(lambda name: batch[name], list(batch)))
+            return {**batch, self.output: _column(found)}
+        if hasattr(batch, "append_column"):
+            names = list(batch.column_names)
+            found = self.predict(self._inputs(lambda name: batch.column(name).to_pylist(), names))
+            if self.output in names:
+                batch = batch.drop_columns([self.output])
+            return batch.append_column(self.output, [found])
+        if hasattr(batch, "assign"):
+            found = self.predict(self._inputs(lambda name: batch[name].tolist(), list(batch.columns)))
+            return batch.assign(**{self.output: _column(found)})
+        raise ValueError(
+            "a batch must be a dictionary of columns, a pandas data frame or a pyarrow table, got "
+            f"{type(batch).__name__}"
+        )
+
+    def _inputs(self, column: Callable[[str], Any], there: list[str]) -> list[Any]:
+        names = (self.input,) if isinstance(self.input, str) else self.input
+        for name in names:
+            if name not in there:
+                raise ValueError(f"no column {name!r}; there are {', '.join(map(str, there))}: give input= one of them")
+        columns = [[_given(one) for one in column(name)] for name in names]
+        return columns[0] if isinstance(self.input, str) else list(zip(*columns, strict=True))
+
+
+@lru_cache(maxsize=2)
+def _loaded(path: str, n_jobs: int | None, changed: int, size: int) -> Model:
+    """The model of a file, loaded once as long as the file is the same."""
+    return load(path, n_jobs=n_jobs)
+
+
+def _given(value: Any) -> Any:
+    """An input without arrays of objects, which lists of strings become in batches of NumPy arrays."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OUS":
+        return [_given(one) for one in value.tolist()]
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+        return [_given(one) for one in value]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """A prediction as lists, strings and numbers."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _column(values: list[Any]) -> np.ndarray[Any, Any]:
+    """Values as an array of one dimension, whatever they are."""
+    found = np.empty(len(values), dtype=object)
+    for at, value in enumerate(values):
+        found[at] = value
+    return found
