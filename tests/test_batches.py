@@ -55,7 +55,7 @@ def test_matchings_and_weights(tmp_path):
     y = [[(i, i) for i in range(3)] for _ in X]
     dataset = mm.ShardedDataset.build(tmp_path, mm.encoders.MatchingEncoder(), (X, y), shard_parts=40)
     model = mm.MatchingSVM(C=0.1).fit(dataset).model_
-    assert model.predict(dataset) == model.predict(X)
+    assert [one.tolist() for one in model.predict(dataset)] == [one.tolist() for one in model.predict(X)]
     assert model.score(dataset) == pytest.approx(model.score(X, y), rel=1e-12)
 
 

@@ -131,7 +131,7 @@ def record(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def recorded() -> Iterator[list[Path]]:
-    """The files that were completed within the block, see :func:`record`, in this thread and in those it has started."""
+    """The files that were completed within the block (:func:`record`), in this thread and in those it has started."""
     found: list[Path] = []
     token = _written.set(found)
     try:
