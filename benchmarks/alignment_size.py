@@ -57,13 +57,15 @@ def write_bitext(hansards: Path, n: int, out: Path) -> list[Path]:
 
 
 def measured(command: list[str], output: Path) -> dict[str, Any]:
-    """CPU seconds, wall seconds and peak memory of a command."""
+    """CPU seconds, wall seconds and peak memory of a command; what it says if it fails."""
     began = time.perf_counter()
-    with open(output, "wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
+    messages = output.with_suffix(".err")
+    with open(output, "wb") as file, open(messages, "wb") as errors:
+        process = subprocess.Popen(command, stdout=file, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"{' '.join(command)} failed")
+        said = messages.read_text(encoding="utf-8", errors="replace")[-2000:]
+        raise SystemExit(f"{' '.join(command)} failed with status {os.waitstatus_to_exitcode(status)}: {said}")
     return {
         "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
         "seconds": round(time.perf_counter() - began, 1),
@@ -77,7 +79,7 @@ def eflomal(source: Path, target: Path, folder: Path) -> dict[str, Any] | None:
     if program is None:
         return None
     forward, backward = folder / "forward", folder / "backward"
-    arguments = ["-s", str(source), "-t", str(target), "-f", str(forward), "-r", str(backward)]
+    arguments = ["-s", str(source), "-t", str(target), "-f", str(forward), "-r", str(backward), "--overwrite"]
     try:
         return measured([program, *arguments], folder / "log")
     except SystemExit as failure:
