@@ -9,6 +9,8 @@ import json
 import os
 import pickle
 import struct
+import threading
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -502,3 +504,35 @@ def test_a_small_file_cannot_ask_for_much_memory(tmp_path):
 def saved_bytes(model: mm.Model, folder: Path) -> bytes:
     model.save(folder / "good")
     return (folder / "good").read_bytes()
+
+
+def test_arrays_that_are_dropped_free_their_memory(tmp_path):
+    path = tmp_path / "model"
+    model_file.write(path, {"kind": "x"}, {"large": np.zeros(1 << 20), "small": np.arange(3.0)})
+    tracemalloc.start()
+    try:
+        small = model_file.read(path)[1]["small"]
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(small, np.arange(3.0))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_models_come_through_pipes(saved, tmp_path):
+    path, model, X = saved["chain"]
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(path.read_bytes(),))
+    writer.start()
+    again = mm.load(tmp_path / "pipe")
+    writer.join()
+    assert same(again.predict(X), model.predict(X))
+
+
+def test_overlapping_arrays_are_refused(tmp_path):
+    model_file.write(tmp_path / "model", {"kind": "x"}, {"a": np.zeros(16), "b": np.zeros(16)})
+    header, arrays = parts((tmp_path / "model").read_bytes())
+    header["arrays"]["b"]["offset"] = 64
+    (tmp_path / "model").write_bytes(sealed(header, arrays))
+    with pytest.raises(mm.ModelFileError, match="array 'a' does not fit the file"):
+        model_file.read(tmp_path / "model")

@@ -18,13 +18,16 @@ proportion to the file's own size.
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
 import json
 import math
 import os
+import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -106,35 +109,61 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
         ModelFileError: the file is not a model file, is truncated or damaged, or has a newer version.
         OSError: the file cannot be read.
     """
-    data = Path(path).read_bytes()
-    if not data.startswith(MAGIC):
-        raise ModelFileError(f"{path} is not a maxmargin model file; {_GIVE}")
-    if len(data) < _START:
-        raise ModelFileError(f"{path} is truncated: it ends inside its first {_START} bytes; copy it again")
-    _, version, length = _PREFIX.unpack_from(data)
-    if version != VERSION:
-        remedy = "train the model again" if version < VERSION else "update maxmargin"
-        raise ModelFileError(f"{path} has model format {version}, this version of maxmargin reads {VERSION}; {remedy}")
-    if length > min(_MAX_HEADER, len(data) - _START):
-        raise ModelFileError(f"{path} is truncated or damaged: its header should have {length} bytes; copy it again")
-    view = memoryview(data)
-    if data[_PREFIX.size : _START] != _digest(view[: _PREFIX.size], view[_START:]):
+    with open(path, "rb") as opened:
+        whole = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+        file: BinaryIO = opened if whole else io.BytesIO(opened.read())  # a pipe has no size
+        size = os.fstat(opened.fileno()).st_size if whole else file.seek(0, os.SEEK_END)
+        file.seek(0)
+        start = file.read(_START)
+        if not start.startswith(MAGIC):
+            raise ModelFileError(f"{path} is not a maxmargin model file; {_GIVE}")
+        if len(start) < _START:
+            raise ModelFileError(f"{path} is truncated: it ends inside its first {_START} bytes; copy it again")
+        _, version, length = _PREFIX.unpack_from(start)
+        if version != VERSION:
+            remedy = "train the model again" if version < VERSION else "update maxmargin"
+            raise ModelFileError(
+                f"{path} has model format {version}, this version of maxmargin reads {VERSION}; {remedy}"
+            )
+        if length > min(_MAX_HEADER, size - _START):
+            raise ModelFileError(
+                f"{path} is truncated or damaged: its header should have {length} bytes; copy it again"
+            )
+        text = file.read(length)
+        header = _header(text)
+        begin = _START + length
+        padding = file.read(_padding(begin))
+        pieces = _pieces(file, header, max(size - begin - len(padding), 0))
+    if start[_PREFIX.size :] != _digest(start[: _PREFIX.size], text, padding, *pieces.values()):
         raise ModelFileError(f"{path} is truncated or damaged: its contents do not match their checksum; copy it again")
-    begin = _START + length
-    try:
-        header = json.loads(
-            data[_START:begin].decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_float=_finite,
-            parse_constant=_finite,
-        )
-    except (ValueError, RecursionError):
-        raise ModelFileError(f"{path} is damaged: its header is not JSON; {_GIVE}") from None
+    if header is None:
+        raise ModelFileError(f"{path} is damaged: its header is not JSON; {_GIVE}")
     if not isinstance(header, dict) or not isinstance(header.get("arrays"), dict):
         raise ModelFileError(f"{path} is damaged: its header names no arrays; {_GIVE}")
-    payload = view[begin + _padding(begin) :]
-    arrays = {name: _array(path, name, entry, payload) for name, entry in header["arrays"].items()}
-    return header, arrays
+    return header, {name: _array(path, name, entry, pieces) for name, entry in header["arrays"].items()}
+
+
+def _header(text: bytes) -> Any:
+    """Return the header, None if it is not JSON."""
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _pieces(file: BinaryIO, header: Any, size: int) -> dict[int, bytes]:
+    """Return the rest of a file in pieces that begin where arrays do, by their offsets.
+
+    Each array has its own memory, so that those which are not needed any more do not stay with the others. The header
+    may be damaged.
+    """
+    entries = header.get("arrays") if isinstance(header, dict) else None
+    entries = list(entries.values()) if isinstance(entries, dict) else []
+    offsets = [entry.get("offset") for entry in entries if isinstance(entry, dict)]
+    bounds = sorted({0, size, *(offset for offset in offsets if type(offset) is int and 0 < offset < size)})
+    found = {first: file.read(last - first) for first, last in itertools.pairwise(bounds)}
+    found[bounds[-1]] = file.read()  # nothing, unless the file has grown
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -153,17 +182,18 @@ def _finite(text: str) -> float:
     return value
 
 
-def _array(path: str | Path, name: str, entry: Any, payload: memoryview) -> npt.NDArray[Any]:
+def _array(path: str | Path, name: str, entry: Any, pieces: dict[int, bytes]) -> npt.NDArray[Any]:
     try:
-        dtype, shape, offset = entry["dtype"], entry["shape"], entry["offset"]
+        dtype, shape, piece = entry["dtype"], entry["shape"], pieces[entry["offset"]]
         if dtype not in _DTYPES or not isinstance(shape, list) or len(shape) > 8:
             raise ValueError
         # Sides are bounded one by one, so that a zero beside a huge one cannot hide it and the product stays small.
-        if not all(type(number) is int and 0 <= number <= len(payload) for number in [*shape, offset]):
+        most = sum(map(len, pieces.values()))
+        if not all(type(number) is int and 0 <= number <= most for number in shape):
             raise ValueError
         size = np.dtype(dtype).itemsize * math.prod(shape)
-        if offset % _ALIGN or offset + size > len(payload):
+        if type(entry["offset"]) is not int or entry["offset"] % _ALIGN or size > len(piece):
             raise ValueError
-        return np.frombuffer(payload[offset : offset + size], dtype=dtype).reshape(shape)
+        return np.frombuffer(memoryview(piece)[:size], dtype=dtype).reshape(shape)
     except (KeyError, TypeError, ValueError):
         raise ModelFileError(f"{path} is damaged: array {name!r} does not fit the file; {_GIVE}") from None

@@ -198,7 +198,9 @@ def test_cut_off():
     assert named_rows(kept, fewer) == [{"a": 1, "b": 1}, {"b": 1}, {}, {"a": 1, "b": 2}]
 
 
-def test_arrays_and_pickles():
+@pytest.mark.parametrize("checked", [1, 3, 1 << 20])
+def test_arrays_and_pickles(checked, monkeypatch):
+    monkeypatch.setattr("maxmargin.tasks.tagging.encoder.attributes._CHECKED", checked)
     vocabulary = AttributeVocabulary()
     vocabulary.of_items([[["", "ü", "b", "日本"]]], grow=True)
     for again in (AttributeVocabulary.from_arrays(vocabulary.to_arrays()), pickle.loads(pickle.dumps(vocabulary))):
@@ -215,6 +217,8 @@ def test_arrays_and_pickles():
         (b"ab", np.array([1, 3]), "end where the text does"),
         (b"\xff", np.array([1]), "save the model again"),
         ("ü".encode(), np.array([1, 2]), "inside a character"),
+        ("aü".encode(), np.array([2, 3]), "inside a character"),
+        (b"a\xffb", np.array([1, 2, 3]), "save the model again"),
     ],
 )
 def test_damaged_arrays(text, ends, message):

@@ -24,6 +24,9 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.io.table import AttributeText, packed
 
+_CHECKED = 1 << 20
+"""Bytes of the text of a vocabulary that are decoded at a time, to check them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
@@ -183,10 +186,7 @@ class AttributeVocabulary:
         text, ends = (np.ascontiguousarray(arrays[name]) for name in ("text", "ends"))
         try:
             table = _kernels.StringTable.from_strings(text, ends)
-            text.tobytes().decode("utf-8", "surrogatepass")
-            begins = ends[:-1][ends[:-1] < len(text)]
-            if bool(np.any((text[begins] & 0xC0) == 0x80)):
-                raise ValueError("a name begins inside a character")
+            _check_text(text, ends)
         except ValueError as error:
             raise ValueError(f"the vocabulary is damaged ({error}); save the model again") from None
         return cls(table)
@@ -196,6 +196,16 @@ class AttributeVocabulary:
 
     def __setstate__(self, state: dict[str, npt.NDArray[Any]]) -> None:
         self.table = _kernels.StringTable.from_strings(state["text"], state["ends"])
+
+
+def _check_text(text: npt.NDArray[np.uint8], ends: IntArray) -> None:
+    """Raise ValueError unless each string is text; a run of strings at a time, as decoded text takes memory."""
+    cuts = ends[np.searchsorted(ends, np.arange(_CHECKED, len(text), _CHECKED))]
+    for first, last in pairwise([0, *cuts.tolist(), len(text)]):
+        text[first:last].tobytes().decode("utf-8", "surrogatepass")
+    begins = ends[:-1][ends[:-1] < len(text)]
+    if bool(np.any((text[begins] & 0xC0) == 0x80)):
+        raise ValueError("a string begins inside a character")
 
 
 def numbers_of(vocabulary: AttributeVocabulary, names: Sequence[str], *, grow: bool = False) -> npt.NDArray[np.int32]:

@@ -7,8 +7,9 @@ and the last word of this run, if it has several, and the words before and after
 there is no such word, which also tells something. A kernel finds the mentions (``mentions.hpp``).
 
 The cells depend on the sentences around, so texts must be given in order, and texts that are read in blocks need
-:data:`WINDOW` sentences on both sides of a block (:func:`in_context`). Bounds of documents are not needed: on names of
-CoNLL-2003, windows do as well as whole documents.
+:data:`WINDOW` sentences on both sides of a block (:func:`in_context`). Bounds of documents are not needed. Where they
+are known, whole documents might do a little better: in a prototype, on names of CoNLL-2003, by 0.5 points of F1 after
+200 training documents, and by 0.1 after 500 and 946.
 """
 
 from __future__ import annotations
