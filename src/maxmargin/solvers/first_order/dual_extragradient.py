@@ -356,8 +356,9 @@ class DualExtragradient(BregmanSolver):
             w, proposal = weights.at(state.average.weights), state.average.proposal()
         else:
             w, proposal = state.last.weights, state.last.proposal
-            run.counters.projections += run.problem.n_examples
-        (far_z,) = run.sums(_restart, structures, state.now, averages)
+            run.counters.projections += 2 * run.problem.n_examples
+        tol = self.projection_tolerance(state.iteration)
+        (far_z,) = run.sums(_restart, structures, state.now, averages, tol)
         balance = epoch.balance
         if self.balance == "auto":
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
@@ -460,14 +461,14 @@ class Vectors(NamedTuple):
         total: ``s_z``, without the last step's until the next pass, which is made at its weights; None for zero.
         whole: whether ``total`` has the last step's.
         average: the average of ``u_z``; None before the first.
-        point: the last ``u_z``; None before the first, or where it is not needed.
+        point: the coordinates of the last ``u_z``; None before the first, or where they are not needed.
     """
 
     center: StructuresPoint
     total: FloatArray | None = None
     whole: bool = True
     average: FloatArray | None = None
-    point: StructuresPoint | None = None
+    point: FloatArray | None = None
 
 
 _COLD = (None, None)
@@ -513,17 +514,20 @@ def _stored_pass(piece: Piece, memory: Any, steps: Steps, stored: Stored) -> tup
         target = target + vectors.total / stored.balance
     u_z, sums, warm = steps.taken(problem, target, gradient, memory["warm"])
     average = mixed(vectors.average, u_z.z, stored.share)
-    new = vectors._replace(whole=False, average=average, point=None if stored.averages else u_z)
+    new = vectors._replace(whole=False, average=average, point=None if stored.averages else u_z.coordinates)
     left = {number: one for number, one in {**memory["steps"], stored.now: vectors}.items() if number in stored.kept}
     return (*sums, 0.0), {"steps": {**left, stored.new: new}, "warm": warm}
 
 
 def _restart(
-    piece: Piece, memory: Any, structures: StructuresPlayer, now: int, averages: bool
+    piece: Piece, memory: Any, structures: StructuresPlayer, now: int, averages: bool, tol: float
 ) -> tuple[tuple[float], Any]:
     """A new center: the average, or a point near the last one; returns how far it is from the old one."""
     vectors = memory["steps"][now]
-    z = StructuresPoint(vectors.average, vectors.average) if averages else vectors.point
+    if structures.euclidean:
+        z = StructuresPoint(*[vectors.average if averages else vectors.point] * 2)
+    else:
+        z = structures.at(piece.problem, vectors.point, tol=tol, warm=None)
     center = structures.inward(piece.problem, z)
     far = structures.divergence(vectors.center, z)
     return (far,), {"steps": {now: Vectors(center)}, "warm": memory["warm"]}
@@ -536,4 +540,5 @@ def _z(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
 
 def _potentials(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
     vectors = at(memory["steps"], now)
-    return (vectors.center if vectors.point is None else vectors.point).potentials, memory
+    last = vectors.center.coordinates if vectors.point is None else vectors.point
+    return None if vectors.center.potentials is None else last, memory
