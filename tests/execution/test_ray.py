@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import failed
+from commands import run as command
 from problems import make, rebuilt, run
 
 import maxmargin as mm
@@ -170,3 +172,16 @@ def test_settings_are_checked() -> None:
 def test_ray_is_not_imported_unless_it_is_used() -> None:
     script = "import sys, maxmargin as mm; mm.execution.Ray(workers=3); mm.ChainSVM(); assert 'ray' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_command_that_trains_on_ray(two: Ray, tmp_path: Path) -> None:
+    words = ["the dog barks", "a cat sleeps", "the cat barks", "a dog sleeps"] * 6
+    tags = {"the": "D", "a": "D", "dog": "N", "cat": "N", "barks": "V", "sleeps": "V"}
+    text = "\n\n".join("\n".join(f"{word}\t{tags[word]}" for word in line.split()) for line in words)
+    (tmp_path / "train.tsv").write_text(text + "\n", encoding="utf-8")
+    options = ["tag", "train", str(tmp_path / "train.tsv"), "--C", "1", "--folds", "0", "--json"]
+    command(*options, "--out", str(tmp_path / "model"), "--ray", "local", "--workers", "2")
+    model = mm.load(tmp_path / "model")
+    assert model.predict([["the", "cat", "sleeps"]])[0] == ["D", "N", "V"]
+    assert model.metadata["solver"] != "BlockFrankWolfe"
+    assert "--workers needs --ray" in failed(*options, "--out", str(tmp_path / "other"), "--workers", "2")

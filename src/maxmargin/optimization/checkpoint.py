@@ -71,6 +71,7 @@ class FileCheckpointer(Checkpointer):
         solver: Solver,
         random_state: Any,
         callbacks: Sequence[Callback],
+        shards: int = 1,
     ) -> None:
         if solver.checkpoint_unsupported:
             raise CheckpointError(f"a run of {type(solver).__name__} cannot be saved: {solver.checkpoint_unsupported}")
@@ -79,7 +80,7 @@ class FileCheckpointer(Checkpointer):
                 f"with a checkpoint random_state must be None or an integer, got {shown(random_state)}"
             )
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
-        self.identity = _identity(checkpoint, problem, solver, random_state)
+        self.identity = _identity(checkpoint, problem, solver, random_state, shards)
         self._between_steps = self._written = False
         self._resumed = False
         self._before_certificate: Callable[[], tuple[dict[str, Any], dict[str, Any]]] | None = None
@@ -272,7 +273,9 @@ def _stateful(callbacks: Sequence[Callback]) -> list[Any]:
     return [one for one in callbacks if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
 
 
-def _identity(checkpoint: Checkpoint, problem: BaseProblem, solver: Solver, random_state: Any) -> dict[str, Any]:
+def _identity(
+    checkpoint: Checkpoint, problem: BaseProblem, solver: Solver, random_state: Any, shards: int
+) -> dict[str, Any]:
     """Everything that must be the same for a run to resume with the same bits, as JSON."""
     names = [one.name for one in dataclasses.fields(solver)] if dataclasses.is_dataclass(solver) else list(vars(solver))
     seed = random_state if random_state is None else str(random_state)
@@ -285,6 +288,7 @@ def _identity(checkpoint: Checkpoint, problem: BaseProblem, solver: Solver, rand
             "examples": problem.n_examples,
             "parts": problem.n_parts,
             "weights": problem.n_weights,
+            "shards": shards,
         },
         "problem": problem.fingerprint(),
         "fingerprint": checkpoint.fingerprint,

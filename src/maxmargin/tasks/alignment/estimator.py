@@ -41,6 +41,8 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
             zeros.
         random_state: seed of the folds and of randomized solvers.
         n_jobs: number of threads, as in scikit-learn; None for one.
+        executor: where the work on the examples is done, in shards: an executor of :mod:`maxmargin.execution`; None for
+            this process.
         verbose: whether to draw a progress bar on a terminal.
 
     Attributes:

@@ -20,6 +20,7 @@ import numpy as np
 from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
+from maxmargin.execution import Executor
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
@@ -82,6 +83,7 @@ class AlignerSettings:
     start: AlignerModel | StartWeights | str | None = "packaged"
     random_state: int = 0
     n_jobs: int | None = None
+    executor: Executor | None = None
     verbose: bool = False
 
     def check(self) -> None:
@@ -128,6 +130,7 @@ class AlignerSettings:
             solver=self.solver,
             tol=tol,
             n_jobs=self.n_jobs,
+            executor=self.executor,
             random_state=self.random_state,
         )
 

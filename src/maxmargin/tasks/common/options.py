@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from maxmargin.execution import Executor
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Number of threads; -1 uses all cores.")]
@@ -16,6 +19,16 @@ RayAddress = Annotated[
 Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Confidence level of the intervals.")]
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="ADDRESS", help="Train on a Ray cluster: its address, auto, or local for this machine."
+    ),
+]
+RayWorkers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Workers of --ray, each with a shard of the examples.", show_default="2"),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")]
 ResumeOutput = Annotated[
     bool, typer.Option("--resume", help="Resume writing --out where the same command was interrupted or killed.")
@@ -49,3 +62,14 @@ def numbers(name: str, given: str | None) -> tuple[float, ...] | None:
         return None if given is None else tuple(map(float, given.split(",")))
     except ValueError:
         raise ValueError(f"{name} {given}: give a number, or several separated by commas, as 0.1,0.3,1") from None
+
+
+def executor_of(address: str | None, workers: int | None) -> Executor | None:
+    """Return where to train, from the options ``--ray`` and ``--workers``; None for this process."""
+    if address is None:
+        if workers is not None:
+            raise ValueError("--workers needs --ray; give --ray local for workers on this machine")
+        return None
+    from maxmargin.execution import Ray
+
+    return Ray(workers=workers or 2, address=None if address == "local" else address)

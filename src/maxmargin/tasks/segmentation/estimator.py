@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.encoders.cut import CutEncoder
+from maxmargin.execution import Executor
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.structures.base import FloatArray, IntArray
@@ -131,6 +132,8 @@ class Segmenter(_Segmenting):
         max_iter: iteration limit; None for the default of the solver.
         max_seconds: time limit of the training of each cut.
         n_jobs: threads, as in scikit-learn; never changes the result.
+        executor: where the training of cuts is done, in shards: an executor of :mod:`maxmargin.execution`; None for
+            this process.
         random_state: the seed of folds and classifiers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         verbose: draw progress bars on a terminal.
@@ -165,6 +168,7 @@ class Segmenter(_Segmenting):
         max_iter: int | None = None,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
+        executor: Executor | None = None,
         random_state: int | None = 0,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
@@ -174,7 +178,7 @@ class Segmenter(_Segmenting):
         self.classifier, self.stages, self.folds = classifier, stages, folds
         self.class_weight, self.void, self.C, self.solver, self.tol = class_weight, void, C, solver, tol
         self.max_iter, self.max_seconds, self.n_jobs, self.random_state = max_iter, max_seconds, n_jobs, random_state
-        self.callbacks, self.verbose, self.potentials = callbacks, verbose, potentials
+        self.callbacks, self.verbose, self.potentials, self.executor = callbacks, verbose, potentials, executor
 
     def _encoder(self) -> ImageEncoder:
         graph = CutEncoder(potentials=self.potentials)
@@ -213,6 +217,8 @@ class ScanSegmenter(_Segmenting):
         max_iter: iteration limit; None for the default of the solver.
         max_seconds: time limit of the cut's training.
         n_jobs: threads, as in scikit-learn; never changes the result.
+        executor: where the training of cuts is done, in shards: an executor of :mod:`maxmargin.execution`; None for
+            this process.
         random_state: the seed of folds and classifiers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         verbose: draw progress bars on a terminal.
@@ -248,6 +254,7 @@ class ScanSegmenter(_Segmenting):
         max_iter: int | None = None,
         max_seconds: float | None = None,
         n_jobs: int | None = None,
+        executor: Executor | None = None,
         random_state: int | None = 0,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
@@ -258,7 +265,7 @@ class ScanSegmenter(_Segmenting):
         self.classifier, self.stages, self.folds = classifier, stages, folds
         self.class_weight, self.void, self.C, self.solver, self.tol = class_weight, void, C, solver, tol
         self.max_iter, self.max_seconds, self.n_jobs, self.random_state = max_iter, max_seconds, n_jobs, random_state
-        self.callbacks, self.verbose, self.potentials = callbacks, verbose, potentials
+        self.callbacks, self.verbose, self.potentials, self.executor = callbacks, verbose, potentials, executor
 
     def _encoder(self) -> ScanEncoder:
         attributes: Any = self.attributes

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import _threads
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
+from maxmargin.execution import Executor
 from maxmargin.model import Metric
 from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
@@ -177,6 +178,8 @@ class SequenceTagger(Predictor):
             predicted labels, lists of one list per sentence.
         patience: training stops after this many certificates without a better dev score; None never stops it early.
         n_jobs: threads, as in scikit-learn; never changes the result.
+        executor: where the work on the examples is done, in shards: an executor of :mod:`maxmargin.execution`; None for
+            this process.
         random_state: the seed; equal seeds give the same model, bit for bit.
         checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
         verbose: draw a progress bar on a terminal.
@@ -221,6 +224,7 @@ class SequenceTagger(Predictor):
         metric: Metric | str = "auto",
         patience: int | None = 5,
         n_jobs: int | None = None,
+        executor: Executor | None = None,
         random_state: int | None = 0,
         checkpoint: str | Path | Checkpoint | None = None,
         verbose: bool = False,
@@ -232,7 +236,7 @@ class SequenceTagger(Predictor):
         self.C, self.folds, self.prune, self.loss, self.repair = C, folds, prune, loss, repair
         self.solver, self.tol, self.max_iter, self.max_seconds = solver, tol, max_iter, max_seconds
         self.metric, self.patience, self.n_jobs, self.random_state = metric, patience, n_jobs, random_state
-        self.checkpoint, self.verbose, self.callbacks = checkpoint, verbose, callbacks
+        self.checkpoint, self.verbose, self.callbacks, self.executor = checkpoint, verbose, callbacks, executor
 
     def fit(
         self,

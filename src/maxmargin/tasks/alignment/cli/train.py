@@ -26,7 +26,19 @@ from maxmargin.tasks.alignment.cli.options import (
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.sentences import read_annotated
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, Verbose, numbers, numbers_option
+from maxmargin.tasks.common.options import (
+    AsJson,
+    Jobs,
+    ModelOut,
+    RayAddress,
+    RayWorkers,
+    Seed,
+    Tol,
+    Verbose,
+    executor_of,
+    numbers,
+    numbers_option,
+)
 from maxmargin.tasks.common.progress import print_lines
 
 
@@ -67,6 +79,8 @@ def train(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    ray: RayAddress = None,
+    workers: RayWorkers = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
@@ -111,6 +125,7 @@ def train(
             )
     with errors_as_lines(left_behind):
         how = settings_of(fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start, **given)
+        how.executor = executor_of(ray, workers)
         model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
         save(model, out, began, least=least, annotated=annotated, as_json=as_json)

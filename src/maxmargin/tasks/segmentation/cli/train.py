@@ -13,7 +13,20 @@ from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import report
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, reserve, saving
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Resume, SaveEvery, Seed, Tol, numbers, numbers_option
+from maxmargin.tasks.common.options import (
+    AsJson,
+    Jobs,
+    ModelOut,
+    RayAddress,
+    RayWorkers,
+    Resume,
+    SaveEvery,
+    Seed,
+    Tol,
+    executor_of,
+    numbers,
+    numbers_option,
+)
 from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.images import SUFFIXES
@@ -73,6 +86,8 @@ def train(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    ray: RayAddress = None,
+    workers: RayWorkers = None,
     resume: Resume = False,
     save_every: SaveEvery = 30.0,
     as_json: AsJson = False,
@@ -99,6 +114,7 @@ def train(
             tol=tol,
             random_state=seed,
             n_jobs=jobs,
+            executor=executor_of(ray, workers),
             checkpoint=checkpoints.checkpoint(save_every),
         )
         _belongs("scans", scans is None, {"--label-column": label_column, "--voxel": voxel})

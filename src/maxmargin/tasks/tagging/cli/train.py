@@ -16,7 +16,18 @@ from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, fail, report
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve, saving
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut, Seed, Tol, numbers, numbers_option
+from maxmargin.tasks.common.options import (
+    AsJson,
+    Jobs,
+    ModelOut,
+    RayAddress,
+    RayWorkers,
+    Seed,
+    Tol,
+    executor_of,
+    numbers,
+    numbers_option,
+)
 from maxmargin.tasks.tagging.cli.options import (
     Columns,
     Constraints,
@@ -38,8 +49,11 @@ if TYPE_CHECKING:
     from maxmargin.tasks.tagging.io.files import TaggedText
     from maxmargin.tasks.tagging.model import TaggerModel
 
+DEFAULT = "block-frank-wolfe"
+"""The solver of a run whose command names none; on shards that it cannot handle, the library chooses."""
+
 SOLVERS = {
-    "block-frank-wolfe": "BlockFrankWolfe",
+    DEFAULT: "BlockFrankWolfe",
     "perceptron": "AveragedPerceptron",
     "mira": "Mira",
     "subgradient": "Subgradient",
@@ -101,7 +115,7 @@ def train(
     ] = 3,
     solver: Annotated[
         str | None,
-        typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.", show_default="block-frank-wolfe"),
+        typer.Option("--solver", help=f"One of {', '.join(SOLVERS)}.", show_default=DEFAULT),
     ] = None,
     tol: Tol = 1e-2,
     max_iter: Annotated[
@@ -118,6 +132,8 @@ def train(
     ] = 5,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    ray: RayAddress = None,
+    workers: RayWorkers = None,
     unknown: Unknown = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")] = False,
     save_every: Annotated[float, typer.Option("--save-every", min=0.0, hidden=True)] = 30.0,
@@ -133,14 +149,17 @@ def train(
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
         once(files)
+        executor = executor_of(ray, workers)
         if Path(train).is_dir():
             _refuse_encoding(columns, label, form, join, template, preset, min_count, text, gazetteer, unknown)
             limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "metric": metric}
             limits |= {"patience": patience, "n_jobs": jobs, "random_state": seed, "verbose": True}
+            limits |= {"executor": executor}
             _train_folder(train, out, dev, C, solver, limits, checkpoints, resume, save_every, as_json, began)
             return
-        solver = solver or "block-frank-wolfe"
-        algorithm = _solver(solver)
+        algorithm = _solver(solver or DEFAULT)
+        leaves = executor is not None and solver is None and bool(algorithm.shards_unsupported)
+        solver = solver or DEFAULT
         grid = "auto" if C == "auto" else numbers("--C", C)
         if folds < 2 and dev is None and (grid == "auto" or (grid is not None and len(grid) > 1)):
             fail(f"--C {C} needs --dev or --folds 2 or more; give one of them, or one value")
@@ -192,13 +211,14 @@ def train(
             fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
         settings = Settings(
             C=grid,
-            solver=algorithm,
+            solver="auto" if leaves else algorithm,
             tol=tol,
             max_iter=max_iter,
             max_seconds=max_seconds,
             metric=metric,
             patience=patience,
             n_jobs=jobs,
+            executor=executor,
             random_state=seed,
             checkpoint=checkpoint,
             verbose=True,
