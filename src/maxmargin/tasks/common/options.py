@@ -19,13 +19,7 @@ RayAddress = Annotated[
 Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Confidence level of the intervals.")]
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
-RayAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--ray", metavar="ADDRESS", help="Train on a Ray cluster: its address, auto, or local for this machine."
-    ),
-]
-RayWorkers = Annotated[
+TrainingWorkers = Annotated[
     int | None,
     typer.Option("--workers", min=1, help="Workers of --ray, each with a shard of the examples.", show_default="2"),
 ]
