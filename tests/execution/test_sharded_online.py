@@ -16,7 +16,7 @@ from maxmargin.execution import HeldPieces, Piece, PieceSource, Serial, ShardedP
 from maxmargin.optimization.base import Run, Start
 from maxmargin.problem import Problem
 from maxmargin.solvers import Checkpoint, Solver
-from maxmargin.solvers.online import blocks, sharded_blocks
+from maxmargin.solvers.online import sharded_blocks
 
 
 class FilePieces(PieceSource):
@@ -47,9 +47,11 @@ def test_block_frank_wolfe_reaches_the_optimum(kind: str) -> None:
 @pytest.mark.parametrize("region", [{"C": 0.5}, {"C": 0.5, "radius": 0.3}])
 def test_the_dual_never_falls(options: dict[str, str], region: dict[str, float], monkeypatch: Any) -> None:
     monkeypatch.setattr(sharded_blocks, "ROUND_EXAMPLES", 2)
-    monkeypatch.setattr(blocks, "GROUP_SHARE", 2)
     problem = rebuilt(make("chain", n=14, region=region, signs="radius" in region), **options)
-    for solver in (mm.BlockFrankWolfe(outputs=3), mm.BlockFrankWolfe(sampling="gap", cache=0.3, direction="away")):
+    for solver in (
+        mm.BlockFrankWolfe(outputs=3, group=3),
+        mm.BlockFrankWolfe(sampling="gap", cache=0.3, direction="away"),
+    ):
         own = Run.of(problem, np.random.default_rng(0), None, executor=Serial(3), sharded=True)
         state, values = solver.init(own, Start()), [0.0]
         for _ in range(25):

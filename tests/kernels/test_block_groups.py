@@ -12,7 +12,6 @@ import maxmargin as mm
 from maxmargin import _kernels
 from maxmargin.problem import Problem
 from maxmargin.solvers import Stop, solve
-from maxmargin.solvers.online import blocks as compiled
 
 FREE = np.zeros(0, dtype=np.uint8)
 KINDS = problems.STRUCTURES
@@ -68,22 +67,16 @@ def test_hinges_of_python_are_called_by_threads(kind: str, rescaling: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["chain", "matching", "cut", "tree"])
-def test_groups_reach_the_optimum_of_single_visits(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_reach_the_optimum_of_single_visits(kind: str) -> None:
     problem = problems.make(kind, n=40, seed=1, region={"C": 0.3})
     single = solve(problem, mm.BlockFrankWolfe(), stop=Stop(tol=1e-5), random_state=0)
-    monkeypatch.setattr(compiled, "GROUP_SHARE", 4)
-    assert compiled.group_of(40) == 10
     for sampling in ("uniform", "gap"):
-        solver = mm.BlockFrankWolfe(sampling=sampling)
+        solver = mm.BlockFrankWolfe(sampling=sampling, group=10)
         grouped = [solve(problem, solver, stop=Stop(tol=1e-5), random_state=0, n_jobs=jobs) for jobs in (1, 2, 4)]
         for one in grouped:
             np.testing.assert_array_equal(one.weights, grouped[0].weights)
         assert grouped[0].certificate.relative_gap <= 1e-5
         assert grouped[0].certificate.primal == pytest.approx(single.certificate.primal, rel=2e-5)
-
-
-def test_small_problems_are_visited_one_by_one() -> None:
-    assert [compiled.group_of(n) for n in (0, 1, 1023, 1024, 8192, 10**6)] == [1, 1, 1, 2, 16, 16]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -24,11 +24,12 @@ Cost of a pass: one argmax of every example, its scores once, where a new output
 a fifth of that. Memory: the parts in which kept outputs (``outputs`` per example at most) differ from the gold one,
 five weight-sized vectors, and one more for each further thread.
 
-*Threads*: of many examples, ``blocks.GROUP`` at a time are visited at the same weights, by all threads: each finds its
+*Threads*: with ``group > 1`` so many examples at a time are visited at the same weights, by all threads: each finds its
 most violated output and where its dual variables should go. Then one after the other moves as far along that way as
 increases the dual most; where that is less than half of the way, the example looks once more among its kept outputs. So
-the dual never falls, and weights have the same bits for any number of threads. Below ``2 blocks.GROUP_SHARE``
-examples, and where the argmax is written in Python, one thread does all. Deterministic given ``random_state``.
+the dual never falls, and weights have the same bits for any number of threads. It costs passes, a tenth with 16 of
+several thousand examples. With ``group=1``, and where the argmax is written in Python, one thread does all.
+Deterministic given ``random_state``.
 
 *Shards*: each passes over its own examples from the weights of all, see
 :mod:`maxmargin.solvers.online.sharded_blocks`. A warm start from an active set is not used then.
@@ -79,6 +80,7 @@ class BlockFrankWolfe(OnlineSolver):
         cache: ask for no new output where a kept one has at least this share of the example's last gap; 0 always asks.
         outputs: how many outputs an example keeps.
         average: whether the weights of the average are proposed, or those of the last point.
+        group: how many examples are visited at the same weights, by several threads; 1 visits them one by one.
     """
 
     direction: str = "pairwise"
@@ -88,6 +90,7 @@ class BlockFrankWolfe(OnlineSolver):
     cache: float = 0.0
     outputs: int = 30
     average: bool = True
+    group: int = 1
     max_iter: int = 10_000
     needs = ("ridge",)
     takes_slack = ("linear",)
@@ -101,6 +104,7 @@ class BlockFrankWolfe(OnlineSolver):
         _checks.integer("steps", self.steps, least=1, most=1_000_000)
         _checks.integer("kept_passes", self.kept_passes, least=0, most=_MOST)
         _checks.integer("outputs", self.outputs, least=2, most=_MOST)
+        _checks.integer("group", self.group, least=1, most=1 << 16)
         _checks.number("cache", self.cache, least=0, most=1)
 
     def init(self, run: Run, start: Start) -> BlockState | ShardedState:

@@ -21,9 +21,6 @@ REFRESH = 20
 SWEEP = 10
 """With sampling by gap, one pass in this many visits all examples: gaps not seen for long are out of date."""
 
-GROUP, GROUP_SHARE = 16, 512
-"""Examples visited at the same weights: as many, but at most one in so many of all."""
-
 ARRAYS = {
     **{"starts": np.int64, "alpha": np.float64, "idle": np.int32, "part_starts": np.int64, "part": np.int32},
     **dict.fromkeys(("change", "g", "late", "w", "gap"), np.float64),
@@ -36,11 +33,6 @@ _ROOM = 1 << 24
 
 _SUMS = 1e-6
 """Relative error of sums of changes: they drift by rounding between two refreshes."""
-
-
-def group_of(n_examples: int) -> int:
-    """How many examples are visited at the same weights."""
-    return max(1, min(GROUP, n_examples // GROUP_SHARE))
 
 
 def is_mark(passes: int) -> bool:
@@ -62,7 +54,7 @@ def made(solver: Any, problem: Problem, examples: Any = None) -> Any:
         solver.outputs,
         float(solver.cache),
         0.01 if solver.cache else 0.0,
-        group_of(problem.n_examples),
+        solver.group,
     )
 
 
