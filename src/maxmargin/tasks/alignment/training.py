@@ -19,12 +19,15 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
+from maxmargin._digest import digest
 from maxmargin._messages import shown
 from maxmargin.execution import Executor
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
 from maxmargin.optimization.base import Solver, Start
+from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.optimization.loop import ConvergenceWarning, convergence_warning
+from maxmargin.optimization.saved import vector
 from maxmargin.optimization.stopping import Status
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import SimplicialDecomposition
@@ -52,6 +55,7 @@ from maxmargin.tasks.alignment.start import StartWeights
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import LARGE
 from maxmargin.tasks.alignment.translation.words import fingerprints
+from maxmargin.tasks.common.finished import Finished
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.training import Examples, Hooks, Settings, train_examples
 from maxmargin.training.selection import Candidate, coordinate_search, edge, folds
@@ -85,6 +89,7 @@ class AlignerSettings:
     n_jobs: int | None = None
     executor: Executor | None = None
     verbose: bool = False
+    checkpoint: Checkpoint | None = None
 
     def check(self) -> None:
         """ValueError if a setting makes no sense."""
@@ -159,6 +164,7 @@ class AlignerSettings:
                 model1_iterations=_ITERATIONS,
                 hmm_iterations=_ITERATIONS,
                 on_iteration=lambda model, iteration: stages.advance(),
+                checkpoint=None if self.checkpoint is None else self.checkpoint.beside("-models"),
             )
         lexical = models.words.frequent(self.frequent_pairs)
         return AlignmentEncoder.of(models, lexical, groups=groups, extra_names=extra, fertility=self.fertility)
@@ -336,8 +342,18 @@ def choose_and_train(
     tol = max(settings.tol, _ROUGH) if several else settings.tol
 
     done: list[tuple[Candidate, Model]] = []
+    saved = settings.checkpoint
+    finished = Finished(None if saved is None else saved.beside("-folds"))
+    batch = pairs.batch
+    data = "" if saved is None else digest(batch.structure, batch.features, pairs.sure, pairs.possible, pairs.anchor)
 
-    def solved(some: AnnotatedPairs, chosen: Candidate) -> FloatArray:
+    def solved(some: AnnotatedPairs, chosen: Candidate, left_out: IntArray | None = None) -> FloatArray:
+        """The weights of a run on some pairs, all but those left out; not repeated by training that resumes."""
+        made_from = data, tuple(chosen.values()), left_out, tol, settings.rounds, str(settings.solver)
+        found = finished.once("fold", lambda: {"weights": run(some, chosen)}, *made_from, settings.random_state)
+        return vector(found, "weights", pairs.encoder.n_weights)
+
+    def run(some: AnnotatedPairs, chosen: Candidate) -> FloatArray:
         with said_of(f"while choosing settings, at C={chosen['C']:g} and false_negative={chosen['false_negative']:g}"):
             model = train_examples(some, settings.of_run(chosen, tol), hooks=Imputation(some, settings.rounds))
         assert model.training is not None
@@ -345,16 +361,17 @@ def choose_and_train(
             done.append((chosen, model))
         if model.training.interrupted:  # it cannot be compared with the others
             raise KeyboardInterrupt
-        stages.advance()
         return model.weights
 
     def error(chosen: Candidate) -> float:
         found = np.empty(len(judge.sure))
         if held is not None:
             found[:] = held.margins(solved(pairs, chosen))
+            stages.advance()
         for part in parts:
-            weights = solved(pairs.select(np.setdiff1d(np.arange(n), part)), chosen)
+            weights = solved(pairs.select(np.setdiff1d(np.arange(n), part)), chosen, part)
             found[pairs.batch.matchings.grid_of(part)] = pairs.select(part).margins(weights)
+            stages.advance()
         margins[tuple(chosen.values())] = found
         return judge.evaluate(found > 0).aer
 
@@ -367,7 +384,8 @@ def choose_and_train(
     else:
         stages.begin("choosing settings", sum(map(len, settings.grid.values())) * max(len(parts), 1))
         try:
-            best, tried = coordinate_search(settings.grid, error)
+            with finished:
+                best, tried = coordinate_search(settings.grid, error)
         except KeyboardInterrupt:
             if not done:
                 raise
@@ -377,7 +395,8 @@ def choose_and_train(
         calibration, scores = asdict(Calibration.fit(found, judge.possible)), judge.evaluate(found > 0)
     stages.begin("training", 1)
     with said_of("in a round before the last", only_if=lambda: model.metadata.get("status") == Status.CONVERGED):
-        model = train_examples(pairs, settings.of_run(best, settings.tol), hooks=Imputation(pairs, settings.rounds))
+        how = replace(settings.of_run(best, settings.tol), checkpoint=saved)
+        model = train_examples(pairs, how, hooks=Imputation(pairs, settings.rounds))
     stages.advance()
     assert isinstance(model, AlignerModel)
     return replace(

@@ -71,5 +71,9 @@ class Checkpoints:
         if self.out not in written and not there:
             return "nothing was written, and no checkpoint was saved yet"
         model = written_line(self.out, best) if self.out in written else "no model was written"
-        kept = f"{there[-1]} is kept: the same command with --resume resumes from it" if there else ""
-        return "; ".join(filter(None, (model, kept)))
+        return "; ".join(filter(None, (model, self.kept())))
+
+    def kept(self) -> str:
+        """Return what is said of checkpoints that are there; empty if there are none."""
+        there = self.found()
+        return f"{there[-1]} is kept: the same command with --resume resumes from it" if there else ""

@@ -21,7 +21,7 @@ from maxmargin.tasks.alignment.cli.options import (
     Symmetrized,
     Target,
     Threshold,
-    left_behind,
+    left_with,
     optional_bitext,
     save,
     settings_of,
@@ -30,8 +30,9 @@ from maxmargin.tasks.alignment.cli.options import (
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs
+from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import AsJson, Jobs, Seed, Tol, Verbose
+from maxmargin.tasks.common.options import AsJson, Jobs, Resume, SaveEvery, Seed, Tol, Verbose
 from maxmargin.tasks.common.progress import print_lines
 from maxmargin.tasks.common.text import STANDARD_INPUT, open_output
 
@@ -71,6 +72,8 @@ def bootstrap(
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    resume: Resume = False,
+    save_every: SaveEvery = 30.0,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
@@ -88,6 +91,8 @@ def bootstrap(
         ignored = [option for option, value in of_links if value is not None and value is not False]
         if ignored:
             fail(f"--out writes a model, {ignored[0]} is about links; omit one of them, and use align predict")
+    elif resume:
+        fail("--resume goes on with training a model, but without --out links are written; give --out, or omit it")
     elif as_json:
         fail("--json reports on a model, but without --out links are written; give --out, or --to json for links")
     if start == "none":
@@ -96,10 +101,14 @@ def bootstrap(
         once([bitext_source, bitext_target, source, target])
         learned = read_compact(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
-    with errors_as_lines(left_behind if out is not None else NO_LINKS):
+    checkpoints = None if out is None else Checkpoints(out)
+    with errors_as_lines(NO_LINKS if checkpoints is None else left_with(checkpoints)):
+        if checkpoints is not None:
+            checkpoints.begin(resume)
         settings = settings_of(
             fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start,
             C=C, false_negative=false_negative,
+            checkpoint=None if checkpoints is None else checkpoints.checkpoint(save_every),
         )  # fmt: skip
         to_align = learned if asked is None else as_pairs(asked)
         bitext = learned if asked is None else counted_once(learned, to_align)
@@ -110,6 +119,8 @@ def bootstrap(
         if out is not None:
             del learned, bitext, to_align  # not needed while the model is written
             save(model, out, began, least=least, annotated=0, as_json=as_json)
+            assert checkpoints is not None
+            checkpoints.remove()
             return
         if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt

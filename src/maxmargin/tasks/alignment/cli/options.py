@@ -27,6 +27,7 @@ from maxmargin.tasks.alignment.io.sentences import SentencePair, alignable, read
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning
+from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import saving, written_line
 from maxmargin.tasks.common.resumable import Run, open_blocks
 from maxmargin.tasks.common.text import FileError
@@ -207,6 +208,15 @@ def tell_of_confidences(model: AlignerModel, confidence: bool, threshold: float 
             UserWarning,
             stacklevel=2,
         )
+
+
+def left_with(checkpoints: Checkpoints) -> Callable[[Sequence[Path], bool], str]:
+    """What Ctrl-C leaves of a training that saves checkpoints."""
+
+    def left(written: Sequence[Path], best: bool) -> str:
+        return "; ".join(filter(None, (left_behind(written, best), checkpoints.kept())))
+
+    return left
 
 
 def save(model: AlignerModel, out: Path, began: float, *, least: float, annotated: int, as_json: bool) -> None:

@@ -19,18 +19,21 @@ from maxmargin.tasks.alignment.cli.options import (
     StartFrom,
     Target,
     extra_files,
-    left_behind,
+    left_with,
     save,
     settings_of,
 )
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.sentences import read_annotated
+from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.options import (
     AsJson,
     Jobs,
     ModelOut,
     RayAddress,
+    Resume,
+    SaveEvery,
     Seed,
     Tol,
     TrainingWorkers,
@@ -81,6 +84,8 @@ def train(
     jobs: Jobs = -1,
     ray: RayAddress = None,
     workers: TrainingWorkers = None,
+    resume: Resume = False,
+    save_every: SaveEvery = 30.0,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
@@ -123,9 +128,15 @@ def train(
                 first=gold_first,
                 skip_bad=skip_bad,
             )
-    with errors_as_lines(left_behind):
-        how = settings_of(fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start, **given)
+    checkpoints = Checkpoints(out)
+    with errors_as_lines(left_with(checkpoints)):
+        checkpoints.begin(resume)
+        how = settings_of(
+            fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start,
+            checkpoint=checkpoints.checkpoint(save_every), **given,
+        )  # fmt: skip
         how.executor = executor_of(ray, workers)
         model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
         save(model, out, began, least=least, annotated=annotated, as_json=as_json)
+        checkpoints.remove()

@@ -20,10 +20,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._digest import digest
 from maxmargin._vectors import rises
+from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.translation.cooccurrences import Cooccurrences, PreparedBitext
 from maxmargin.tasks.alignment.translation.models import EMIteration, TranslationModel, WordProbabilities, learn
+from maxmargin.tasks.alignment.translation.saved_tables import SavedTables
 from maxmargin.tasks.alignment.translation.words import IndexedBitext, Sentences, WordVocabulary, fingerprints
 
 STEM_LETTERS = 4
@@ -57,6 +60,7 @@ class BitextModels:
         model1_iterations: int = 5,
         hmm_iterations: int = 5,
         on_iteration: Callable[[str, EMIteration], None] | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Learn all models from sentence pairs.
 
@@ -66,17 +70,18 @@ class BitextModels:
             model1_iterations: iterations of Model 1 in each model.
             hmm_iterations: iterations of the hidden Markov models in each model.
             on_iteration: called after every iteration with the model's name.
+            checkpoint: where the tables are saved after every iteration; learning resumes from these files.
         """
+        own = fingerprints(source, target)
+        text = digest(own, model1_iterations, hmm_iterations)
 
         def one(name: str, bitext: PreparedBitext, **settings: Any) -> TranslationModel:
             report = None if on_iteration is None else partial(on_iteration, name)
-            return learn(
-                bitext,
-                model1_iterations=model1_iterations,
-                hmm_iterations=hmm_iterations,
-                on_iteration=report,
-                **settings,
-            )
+            settings |= {"model1_iterations": model1_iterations, "hmm_iterations": hmm_iterations}
+            if checkpoint is None:
+                return learn(bitext, on_iteration=report, **settings)
+            with SavedTables(checkpoint.beside(f"-{MODELS.index(name)}"), f"{name} {text}") as saved:
+                return learn(bitext, on_iteration=report, saved=saved, **settings)
 
         indexed = IndexedBitext.of(source, target)
         words = one("words", PreparedBitext(indexed))
@@ -84,7 +89,7 @@ class BitextModels:
         stems = one("stems", bitext)
         start = stems if bitext.is_large else None
         variational = one("variational", bitext, agreement=False, prior=PRIOR, start=start)
-        return cls(words, stems, variational, np.unique(fingerprints(source, target)))
+        return cls(words, stems, variational, np.unique(own))
 
     def contains(self, source: Sentences, target: Sentences) -> npt.NDArray[np.bool_]:
         """Which sentence pairs the models were learned from."""

@@ -35,6 +35,7 @@ from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.translation.cooccurrences import BitextBatch, Cooccurrences, PreparedBitext
+from maxmargin.tasks.alignment.translation.saved_tables import SavedTables
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -171,6 +172,7 @@ def learn(
     width: int = 10,
     start: TranslationModel | None = None,
     on_iteration: Callable[[EMIteration], None] | None = None,
+    saved: SavedTables | None = None,
 ) -> TranslationModel:
     """Learn translation models from sentence pairs.
 
@@ -187,22 +189,27 @@ def learn(
         width: jumps up to this many positions have a probability of their own.
         start: a model of the same bitext, whose Model 1 is taken over in place of iterations.
         on_iteration: called after every iteration.
+        saved: where the tables are saved after every iteration, and taken from where they were saved before.
     """
     _checks.integer("model1_iterations", model1_iterations, least=0)
     _checks.integer("hmm_iterations", hmm_iterations, least=0)
     _checks.integer("width", width, least=1)
     _checks.number("null", null, least=0, below=1)
     _checks.number("prior", prior, least=0)
-    learner = _Learner(bitext, prior, null, width, on_iteration)
-    if start is not None:
+    learner = _Learner(bitext, prior, null, width, on_iteration, saved)
+    first = model1_iterations if start is None else 0
+    done = learner.resume(first, known=start is not None)
+    if start is not None and not done:
         learner.probabilities = start.model1
-    else:
-        for iteration in range(model1_iterations):
-            learner.step("model1", agree=False, last=not hmm_iterations and iteration == model1_iterations - 1)
+    for iteration in range(done, first):
+        learner.step("model1", agree=False, last=not hmm_iterations and iteration == first - 1)
+    if start is None and done <= first:
         if bitext.is_large:
             learner.drop(LEAST)
-    model1 = learner.probabilities
-    for iteration in range(hmm_iterations):
+        learner.model1 = learner.probabilities
+    model1 = learner.model1 if start is None else start.model1
+    assert model1 is not None
+    for iteration in range(max(0, done - first), hmm_iterations):
         learner.step("hmm", agree=agreement, last=iteration == hmm_iterations - 1)
     return TranslationModel(
         bitext.cooccurrences, learner.links, model1, learner.probabilities, learner.jumps, null, tuple(learner.history)
@@ -256,9 +263,12 @@ class _Learner:
         null: float,
         width: int,
         on_iteration: Callable[[EMIteration], None] | None,
+        saved: SavedTables | None = None,
     ) -> None:
         self._prior, self._null, self._on_iteration = prior, null, on_iteration
-        self._bitext = bitext
+        self._bitext, self._saved = bitext, saved
+        self._kept: npt.NDArray[np.uint8] | None = None
+        self.model1: WordProbabilities | None = None
         entries = bitext.cooccurrences
         n_source, n_target = len(entries.source), len(entries.target)
         self.probabilities = WordProbabilities(
@@ -281,6 +291,7 @@ class _Learner:
         _kernels.translation_probable(entries.row_start, entries.column, len(entries.target), word, least, kept)
         marked = kept.view(np.bool_)
         self._bitext.keep(marked)
+        self._kept = None if self._saved is None else kept
         self.probabilities = self.probabilities._replace(word=word[marked])
         self.links = self.links[marked]  # zeros, unless Model 1 is all there is
 
@@ -306,8 +317,53 @@ class _Learner:
             )
         forward, backward = found.likelihood
         self.history.append(EMIteration(model, float(forward), float(backward)))
+        if self._saved is not None:
+            self._saved.save(len(self.history), self._tables(), last=last)
         if self._on_iteration is not None:
             self._on_iteration(self.history[-1])
+
+    def _tables(self) -> dict[str, Any]:
+        """All that the next iteration depends on, with Model 1 once that is complete."""
+        found: dict[str, Any] = {"jumps": self.jumps, "links": self.links, **self.probabilities._asdict()}
+        if self.model1 is not None:
+            found |= {f"model1.{name}": table for name, table in self.model1._asdict().items()}
+        if self._kept is not None:
+            found["kept"] = self._kept
+        likelihoods = [[-one.forward, -one.backward] for one in self.history]
+        return found | {"likelihood": np.array(likelihoods)}
+
+    def resume(self, first: int, *, known: bool) -> int:
+        """Take the tables that were saved; returns the number of iterations they are of.
+
+        Args:
+            first: how many iterations are of Model 1.
+            known: whether Model 1 is that of another model, and not among the tables.
+        """
+        saved = self._saved
+        if saved is None or not saved.done:
+            return 0
+        done = saved.done
+        if done > first and not known and self._bitext.is_large:
+            self._kept = saved.table("kept", np.uint8, (self._bitext.cooccurrences.n_entries,), 1)
+            self._bitext.keep(self._kept.view(np.bool_))
+        entries = self._bitext.cooccurrences
+        shapes = (entries.n_entries, 2), (len(entries.target),), (len(entries.source),)
+
+        def tables(prefix: str) -> WordProbabilities:
+            names = zip(WordProbabilities._fields, shapes, strict=True)
+            return WordProbabilities(*(saved.table(prefix + name, np.float32, shape, 1.001) for name, shape in names))
+
+        self.probabilities = tables("")
+        if done > first and not known:
+            self.model1 = tables("model1.")
+        self.jumps = saved.table("jumps", np.float64, self.jumps.shape, 1.001)
+        self.links = saved.table("links", np.float32, (entries.n_entries,))
+        for number, (forward, backward) in enumerate(saved.table("likelihood", np.float64, (done, 2)).tolist()):
+            self.history.append(EMIteration("model1" if number < first else "hmm", -forward, -backward))
+            if self._on_iteration is not None:
+                self._on_iteration(self.history[-1])
+        saved.arrays = {}  # they would stay in memory
+        return done
 
 
 def _shares(counts: npt.NDArray[Any]) -> Float32Array:
