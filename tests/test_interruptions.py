@@ -202,8 +202,8 @@ def test_a_signal_in_a_phase(command, place, left, number, files, handled, tmp_p
     assert answer.exit_code == 128 + number, answer.output
     assert answer.stderr.splitlines()[-1].startswith(f"interrupted; {left}" if left else "interrupted")
     found = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()]
-    found = [name for name in found if not re.fullmatch(rf"out\.checkpoint(-stages)?{re.escape(PREVIOUS)}", name)]
-    found = [name for name in found if name != "out.checkpoint-stages"]
+    beside = rf"out\.checkpoint((-stages|-folds|-models-[0-9]|-[0-9]-0)({re.escape(PREVIOUS)})?|{re.escape(PREVIOUS)})"
+    found = [name for name in found if not re.fullmatch(beside, name)]
     names = [name for name in re.findall(r"(\S*) (?:was written|is kept)", left) if name not in ("nothing", "model")]
     if left:
         assert sorted(found) == sorted(names)

@@ -131,6 +131,7 @@ class CheckpointFiles:
             remove_leftovers(self.path)  # of runs that were killed
         self._whole = False  # whether the newest file is one that this run has read or written
         self._damaged: list[Path] = []
+        self._warned = False
 
     def restore(self, load: Load) -> bool:
         """Load the newest save that is not damaged, and warn if others are; False if there is none.
@@ -179,12 +180,14 @@ class CheckpointFiles:
                     path.unlink(missing_ok=True)
             model_file.write(self.path, {"kind": model_file.CHECKPOINT, **header}, arrays, older)
         except OSError as error:
-            warnings.warn(
-                f"{self.path}: the checkpoint could not be written: {error.strerror}; training continues, "
-                "and if it is interrupted it resumes from the last checkpoint that was written",
-                RuntimeWarning,
-                stacklevel=callers_level(),
-            )
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"{self.path}: the checkpoint could not be written: {error.strerror}; training continues, "
+                    "and if it is interrupted it resumes from the last checkpoint that was written",
+                    RuntimeWarning,
+                    stacklevel=callers_level(),
+                )
             return False
         self._whole, self._damaged = True, []
         return True

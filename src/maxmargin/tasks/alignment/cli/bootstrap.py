@@ -116,11 +116,9 @@ def bootstrap(
             model = translation_aligner(bitext, settings)
         else:
             model = bootstrap_aligner(bitext, settings, n_pairs=pairs)
-        if out is not None:
+        if checkpoints is not None:
             del learned, bitext, to_align  # not needed while the model is written
-            save(model, out, began, least=least, annotated=0, as_json=as_json)
-            assert checkpoints is not None
-            checkpoints.remove()
+            save(model, checkpoints, began, least=least, annotated=0, as_json=as_json)
             return
         if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.confidence import UNCALIBRATED
@@ -214,19 +215,25 @@ def left_with(checkpoints: Checkpoints) -> Callable[[Sequence[Path], bool], str]
     """What Ctrl-C leaves of a training that saves checkpoints."""
 
     def left(written: Sequence[Path], best: bool) -> str:
-        return "; ".join(filter(None, (left_behind(written, best), checkpoints.kept())))
+        model = [one for one in written if one == checkpoints.out]  # not checkpoints
+        return "; ".join(filter(None, (left_behind(model, best), checkpoints.kept())))
 
     return left
 
 
-def save(model: AlignerModel, out: Path, began: float, *, least: float, annotated: int, as_json: bool) -> None:
-    """Write a model file, with word pairs of at least a probability, and report on it."""
+def save(
+    model: AlignerModel, checkpoints: Checkpoints, began: float, *, least: float, annotated: int, as_json: bool
+) -> None:
+    """Write a model file, with word pairs of at least a probability, remove its checkpoints, and report on it."""
+    out = checkpoints.out
     if not model.trained:  # interrupted before the first weights: translation models alone replace no other model
         if not out.exists():
             model.save(out, min_probability=least)
         raise KeyboardInterrupt
-    with saving(model):
+    with saving(model) as complete, defer_interrupts():
         model.save(out, min_probability=least)
+        if complete:
+            checkpoints.remove()
     metadata = {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,

@@ -138,5 +138,4 @@ def train(
         how.executor = executor_of(ray, workers)
         model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
-        save(model, out, began, least=least, annotated=annotated, as_json=as_json)
-        checkpoints.remove()
+        save(model, checkpoints, began, least=least, annotated=annotated, as_json=as_json)

@@ -1,0 +1,29 @@
+"""Training that is killed and started again ends with the same model: short runs of benchmarks/durability.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+import durability
+
+NAMES = ("tag train", "align train", "segment train", "fit", "fit, files")
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory) -> Path:
+    pytest.importorskip("skimage", reason="needs the images extra")
+    folder = tmp_path_factory.mktemp("inputs")
+    durability.write_inputs(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_killed_and_resumed(name, inputs):
+    training = next(one for one in durability.TRAININGS if one.name == name)
+    found = durability.measure(training, inputs, 1, np.random.default_rng(len(name)))
+    assert found["different"] == []
