@@ -481,7 +481,7 @@ class Solver(ABC):
         Empty for solvers with :meth:`state_dict` and :meth:`load_state_dict`.
         """
         return (
-            "it keeps more than checkpoints hold; use BlockFrankWolfe, Subgradient, Mira or "
+            "it keeps more than checkpoints hold; use BlockFrankWolfe, SimplicialDecomposition, Subgradient, Mira or "
             "AveragedPerceptron, in a ball DualExtragradient(store_duals=False, warm_starts=False)"
         )
 

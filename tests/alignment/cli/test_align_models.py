@@ -578,7 +578,7 @@ def test_a_file_that_cannot_be_written(monkeypatch, tmp_path):
     out = str(tmp_path / "model")
     answer = runner.invoke(app, ["align", "train", *TRAIN, *FAST, "--reuse", "model", "--out", out])
     said = answer.stderr.splitlines()
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert said[-1] == f"error: {out}: No space left on device"
     assert all("the checkpoint could not be written: No space left on device; train" in line for line in said[:-1])
 
