@@ -185,3 +185,19 @@ def test_a_command_that_trains_on_ray(two: Ray, tmp_path: Path) -> None:
     assert model.predict([["the", "cat", "sleeps"]])[0] == ["D", "N", "V"]
     assert model.metadata["status"] == "converged"
     assert "--workers needs --ray" in failed(*options, "--out", str(tmp_path / "other"), "--workers", "2")
+
+
+def test_datasets_are_opened_by_the_workers(two: Ray, tmp_path: Path) -> None:
+    """Files of shards are mapped where the work is done; a damaged one is named."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(int(rng.integers(1, 7)), 3)) for _ in range(60)]
+    y = [["ab"[int(row[0] > 0)] for row in x] for x in X]
+    settings = {"C": 0.1, "solver": mm.DualExtragradient(store_duals=False, warm_starts=False), "tol": 0.05}
+    dataset = mm.ChainSVM().build_dataset(tmp_path / "data", (X, y), shard_parts=150)
+    assert len(dataset.shards) > 3
+    serial = mm.ChainSVM(**settings, executor=Serial(shards=2)).fit(dataset)
+    np.testing.assert_array_equal(mm.ChainSVM(**settings, executor=two).fit(dataset).coef_, serial.coef_)
+    damaged = dataset.folder / dataset.shards[-1].file
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x07")
+    with pytest.raises(ShardError, match=damaged.name):
+        mm.ChainSVM(**settings, executor=two).fit(dataset)
