@@ -281,7 +281,8 @@ def _train_folder(
     options = ReadOptions(file.get("format"), columns, file.get("label"), file.get("join"))
     texts = [] if dev is None else [options.read(dev, labeled=True)]
     data = [(text.tokens, labels_of(text)) for text in texts]
-    fingerprint = f"{_fingerprint(texts, {**settings, 'C': C})}, dataset {dataset.digest[:12]}"
+    deciding = {name: settings[name] for name in ("metric", "patience", "random_state")}
+    fingerprint = f"{_fingerprint(texts, {**deciding, 'C': C})}, dataset {dataset.digest[:12]}"
     checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
     chosen = Settings(
         C=numbers("--C", C), solver="auto" if solver is None else _solver(solver), checkpoint=checkpoint, **settings
