@@ -27,9 +27,9 @@ five weight-sized vectors, and one more for each further thread.
 *Threads*: with ``group > 1`` so many examples at a time are visited at the same weights, by all threads: each finds its
 most violated output and where its dual variables should go. Then one after the other moves as far along that way as
 increases the dual most; where that is less than half of the way, the example looks once more among its kept outputs. So
-the dual never falls, and weights have the same bits for any number of threads. It costs passes, a tenth with 16 of
-several thousand examples. With ``group=1``, and where the argmax is written in Python, one thread does all.
-Deterministic given ``random_state``.
+the dual never falls, and weights have the same bits for any number of threads. It costs passes, a tenth to a fifth with
+16 of several thousand examples, and threads wait for each other every few visits: only for cores that nobody else uses.
+With ``group=1``, and where the argmax is written in Python, one thread does all. Deterministic given ``random_state``.
 
 *Shards*: each passes over its own examples from the weights of all, see
 :mod:`maxmargin.solvers.online.sharded_blocks`. A warm start from an active set is not used then.
