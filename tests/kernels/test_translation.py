@@ -76,7 +76,7 @@ class Case:
         )
         return found
 
-    def expect(self, markov, agree=False, null=0.1, longest=None, block_cells=1 << 20, unseen=UNSEEN):
+    def expect(self, markov, agree=False, null=0.1, longest=None, block_cells=1 << 20, unseen=UNSEEN, first=0, every=1):
         longest = self.longest if longest is None else longest
         types = np.float32, np.uint64, np.uint64
         counts = [np.zeros(table.shape, dtype=dtype) for table, dtype in zip(self.tables, types, strict=True)]
@@ -86,7 +86,7 @@ class Case:
         jumps = self.jumps if markov else (NONE, NONE)
         _kernels.translation_expect(
             self.checked, self.row_start, self.column, *self.tables, unseen, *jumps, null, agree, longest, SCALE,
-            *counts, distances, departures, likelihood, block_cells, self.threads,
+            *counts, distances, departures, likelihood, block_cells, first, every, self.threads,
         )  # fmt: skip
         return [*counts, distances, departures, likelihood]
 
@@ -331,7 +331,7 @@ def test_counts_are_added_to_what_is_there():
     totals = [array.copy() for array in once[:-1]]
     _kernels.translation_expect(
         case.checked, case.row_start, case.column, *case.tables, UNSEEN, *case.jumps, 0.1, False, case.longest, SCALE,
-        *totals, once[-1], 1 << 20, 2,
+        *totals, once[-1], 1 << 20, 0, 1, 2,
     )  # fmt: skip
     for one, two in zip(once, totals, strict=False):
         np.testing.assert_array_equal(2 * one, two)
@@ -351,11 +351,9 @@ def test_rare_words_of_long_rows_are_searched(markov):
 
 
 def test_jumps_are_counted_in_some_pairs_of_a_long_text():
-    """Every third pair of 2^16 + 3 pairs."""
+    """Every third of 65 pairs, which are those from number 4 of a text: 6, 9, ... 66."""
     pair = ([0, 1, 2], [1, 0])
-    case = Case([pair] * ((1 << 16) + 3))
-    few = Case([pair] * 21847)
-    many, fewer = case.expect(True), few.expect(True)
+    many, fewer = Case([pair] * 65).expect(True, first=4, every=3), Case([pair] * 21).expect(True)
     np.testing.assert_array_equal(many[3], fewer[3])
     np.testing.assert_array_equal(many[4], fewer[4])
 
@@ -384,6 +382,16 @@ def test_equal_pairs_are_one_that_counts_as_often(markov, agree):
     likelihood = dict(zip(keys, counted[-1], strict=True))
     for key in two.pairs:
         np.testing.assert_allclose(of_key[key], keys.count(key) * likelihood[key], rtol=1e-9)
+
+
+def test_lexicons_of_parts_are_those_of_the_whole():
+    pairs = text(seed=5, n=40, most=9, n_words=12)
+    whole, *parts = (Case(some, n_words=12) for some in (pairs, pairs[:17], pairs[17:]))
+    found = [_kernels.bitext_lexicon(case.checked, 1) for case in (whole, *parts)]
+    for threads in (1, 2):
+        merged = _kernels.merged_lexicon(*found[1], *found[2], threads)
+        for one, two in zip(found[0], merged, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 def test_no_pairs_and_no_words():
@@ -431,6 +439,8 @@ def good_arguments():
         "departures": np.zeros((2, 4, 4), dtype=np.uint64),
         "likelihood": np.empty((2, 2)),
         "block_cells": 1 << 20,
+        "first": 0,
+        "every": 1,
         "threads": 1,
     }
     believed = {
@@ -479,6 +489,15 @@ def good_arguments():
             "kept": np.zeros(len(case.column), dtype=np.uint8),
         },
         "bitext_lexicon": {"pairs": case.checked, "threads": 1},
+        "merged_lexicon": {
+            "row_start": np.array([0, 2, 3]),
+            "column": np.array([0, 4, 1], dtype=np.int32),
+            "together": np.array([1, 2, 3], dtype=np.int32),
+            "more_start": np.array([0, 1, 2]),
+            "more_column": np.array([4, 1], dtype=np.int32),
+            "more_together": np.array([1, 2], dtype=np.int32),
+            "threads": 1,
+        },
         "SentencePairs": made,
     }
 
@@ -536,6 +555,8 @@ BAD: list[tuple[str, str, Any]] = [
     *(("translation_expect", "scale", value) for value in (0.0, np.nan, np.inf, 1e300, -1.0)),
     *(("translation_expect", "longest", value) for value in (-1, 2, 2**21)),
     *(("translation_expect", "block_cells", value) for value in (0, -1, 2**40)),
+    *(("translation_expect", "first", value) for value in (-1, 2**60)),
+    *(("translation_expect", "every", value) for value in (0, -1, 2**60)),
     *(
         (function, "n_target", value)
         for function in ("translation_maximize", "translation_probable")

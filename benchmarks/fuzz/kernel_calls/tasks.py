@@ -237,13 +237,15 @@ def translation(random: Generator) -> list[Call]:
     jumps = (np.ones(3), np.ones(3)) if random.integers(2) else (np.zeros(0), np.zeros(0))
 
     def with_lexicon(checked: Any) -> list[Call]:
-        row_start, column, _ = tasks.bitext_lexicon(checked, 1)
+        row_start, column, together = tasks.bitext_lexicon(checked, 1)
         tables = np.full((len(column), 2), 0.5, np.float32), null, null
         counts = np.zeros(tables[0].shape, np.float32), *(np.zeros(table.shape, np.uint64) for table in tables[1:])
         more = np.zeros((2, 3), np.uint64), np.zeros((2, longest + 1, longest + 1), np.uint64), np.zeros((n, 2))
         return [
             bound(tasks, "translation_expect", checked, row_start, column, *tables, 1e-9, *jumps, 0.1,
-                  bool(random.integers(2)), longest, 2.0**20, *counts, *more, 1 << some(random, 9, 1), threads),
+                  bool(random.integers(2)), longest, 2.0**20, *counts, *more, 1 << some(random, 9, 1),
+                  some(random), some(random, 3, 1), threads),
+            bound(tasks, "merged_lexicon", row_start, column, together, row_start, column, together, threads),
             bound(tasks, "translation_maximize", row_start, column, words, 0.01, counts[0].copy(), threads),
             bound(tasks, "translation_probable", row_start, column, words, tables[0], 0.1,
                   np.zeros(len(column), np.uint8)),

@@ -93,6 +93,26 @@ auto lexicon_of(const SentencePairs& checked, Threads threads) {
                           owned(std::move(found->together)));
 }
 
+// The words that meet in one text or in another one, as lexicon_of lists them.
+auto merged_lexicon(const Offsets& row_start, const Words& column, const Words& together, const Offsets& more_start,
+                    const Words& more_column, const Words& more_together, Threads threads) {
+    require(rises_to(view(row_start), column.size()) && rises_to(view(more_start), more_column.size()),
+            "rows of the lexicon do not fit");
+    require(row_start.size() == more_start.size(), "both lexicons must have the same source words");
+    require(together.size() == column.size() && more_together.size() == more_column.size(),
+            "together must have one entry per slot");
+    const int workers = threads;
+    std::unique_ptr<bitext::OwnedLexicon> found;
+    {
+        const NoGil unlocked;
+        found = std::make_unique<bitext::OwnedLexicon>(
+            bitext::CountedLexicon{{view(row_start), view(column)}, view(together)},
+            bitext::CountedLexicon{{view(more_start), view(more_column)}, view(more_together)}, workers);
+    }
+    return nb::make_tuple(owned(std::move(found->row_start)), owned(std::move(found->column)),
+                          owned(std::move(found->together)));
+}
+
 // Rows of a lexicon that fit their columns and vocabularies. (A row that is not in order only finds less.)
 Lexicon checked_lexicon(const Offsets& row_start, const Words& column, std::int64_t n_source, std::int64_t n_target) {
     require(static_cast<std::int64_t>(row_start.size()) == n_source + 1 && rises_to(view(row_start), column.size()),
@@ -120,12 +140,14 @@ translation::Jumps jumps(const In<double>& c, double null, std::int64_t most_pos
 }
 
 // One expectation step; jump arrays without entries stand for Model 1. The text is taken in blocks of at most
-// `block_cells` cells. Counts are added to what is there.
+// `block_cells` cells. The pairs are those from number `first` of a text in which every `every`-th counts jumps. Counts
+// are added to what is there.
 void expect(const SentencePairs& checked, const Offsets& row_start, const Words& column, const In<float>& word,
             const In<float>& null_target, const In<float>& null_source, double unseen, const In<double>& forth,
             const In<double>& back, double null, bool agree, std::int64_t longest, double scale, Out<float> counts,
             Out<std::uint64_t> null_target_counts, Out<std::uint64_t> null_source_counts, Out<std::uint64_t> distances,
-            Out<std::uint64_t> departures, Out<double> likelihood, std::int64_t block_cells, Threads threads) {
+            Out<std::uint64_t> departures, Out<double> likelihood, std::int64_t block_cells, std::int64_t first,
+            std::int64_t every, Threads threads) {
     const Pairs pairs = checked.view();
     const Lexicon lexicon = checked_lexicon(row_start, column, checked.n_source, checked.n_target);
     const auto n_slots = static_cast<std::int64_t>(column.size());
@@ -138,8 +160,10 @@ void expect(const SentencePairs& checked, const Offsets& row_start, const Words&
     require(scale >= 1 && scale <= 0x1p62, "scale must be at least 1 and at most 2^62");
     require(longest >= 0 && longest < (1 << 20), "longest is out of range");
     checked_count("block_cells", block_cells, 1, most_claimed);
+    checked_count("first", first, 0, most_claimed);
+    checked_count("every", every, 1, most_claimed);
     const bool markov = forth.size() > 0;
-    translation::Expectation step{pairs, lexicon, table, {}, {}, markov, agree, longest, block_cells};
+    translation::Expectation step{pairs, lexicon, table, {}, {}, markov, agree, longest, block_cells, first, every};
     translation::Counts totals{view(null_target_counts), view(null_source_counts), {}, {}, scale};
     if (markov) {
         step.forth = jumps(forth, null, longest);
@@ -276,10 +300,13 @@ void bind_translation(nb::module_& module) {
              "merge"_a = false)
         .def("__len__", &SentencePairs::size);
     module.def("bitext_lexicon", &lexicon_of, "pairs"_a, "threads"_a);
+    module.def("merged_lexicon", &merged_lexicon, "row_start"_array, "column"_array, "together"_array,
+               "more_start"_array, "more_column"_array, "more_together"_array, "threads"_a);
     module.def("translation_expect", apart(&expect), "pairs"_a, "row_start"_array, "column"_array, "word"_array,
                "null_target"_array, "null_source"_array, "unseen"_a, "forth"_array, "back"_array, "null"_a, "agree"_a,
                "longest"_a, "scale"_a, "counts"_array, "null_target_counts"_array, "null_source_counts"_array,
-               "distances"_array, "departures"_array, "likelihood"_array, "block_cells"_a, "threads"_a);
+               "distances"_array, "departures"_array, "likelihood"_array, "block_cells"_a, "first"_a, "every"_a,
+               "threads"_a);
     module.def("translation_maximize", apart(&maximize), "row_start"_array, "column"_array, "n_target"_a, "prior"_a,
                "word"_array, "threads"_a);
     module.def("translation_probable", apart(&probable), "row_start"_array, "column"_array, "n_target"_a, "word"_array,

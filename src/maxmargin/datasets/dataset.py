@@ -248,8 +248,7 @@ class ShardedDataset:
         """
         entry = self.shards[shard]
         path = self.folder / entry.file
-        verify = not _verified(path, entry.digest)
-        header, arrays = shard_file.read(path, entry.digest, verify=verify)
+        header, arrays = shard_file.read_once(path, entry.digest)
         try:
             found = _checked(thaw(header["examples"], arrays, self._stored.shared), entry, self._stored.n_weights)
             if self.encoder is not self._stored:
@@ -257,8 +256,6 @@ class ShardedDataset:
             examples = Examples(self.encoder, **found)
         except (KeyError, FrozenError) as error:
             raise ShardError(f"{path} cannot be used: {error}; {_AGAIN}") from None
-        if verify:
-            _remember(path, entry.digest)
         return examples
 
     def __iter__(self) -> Iterator[Examples]:
@@ -318,26 +315,6 @@ def _checked(found: Any, entry: Shard, n_weights: int) -> dict[str, Any]:
     if found["gold"].structure is not structure:
         raise FrozenError("its gold outputs belong to another batch")
     return found
-
-
-_known: dict[tuple[str, str], tuple[int, int, int]] = {}
-"""Files whose contents were compared with a digest in this process, and how they were then: inode, size and time."""
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return 0, 0, 0
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _verified(path: Path, wanted: str) -> bool:
-    return _known.get((str(path), wanted)) == _stamp(path)
-
-
-def _remember(path: Path, found: str) -> None:
-    _known[str(path), found] = _stamp(path)
 
 
 def write_index(

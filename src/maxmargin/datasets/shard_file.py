@@ -119,6 +119,27 @@ def read(path: Path, digest: str, *, verify: bool) -> tuple[dict[str, Any], list
         raise ShardError(f"{path} is damaged: its header makes no sense; {_AGAIN}") from None
 
 
+_verified: dict[tuple[str, str], tuple[int, int, int]] = {}
+"""Files whose contents were compared with a digest in this process, and how they were then: inode, size and time."""
+
+
+def read_once(path: Path, digest: str) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
+    """Map a shard file as :func:`read` does; its contents are compared if this process has not done so before."""
+    known = _verified.get((str(path), digest))
+    stamp = _stamp(path)
+    found = read(path, digest, verify=known is None or known != stamp)
+    _verified[str(path), digest] = stamp
+    return found
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _mapped(path: Path) -> memoryview:
     try:
         with open(path, "rb") as file:

@@ -14,8 +14,8 @@ import maxmargin as mm
 from maxmargin.tasks.alignment import load_corpus
 from maxmargin.tasks.alignment.io.links import as_links
 from maxmargin.tasks.alignment.metrics.scores import evaluate
-from maxmargin.tasks.alignment.translation import cooccurrences
 from maxmargin.tasks.alignment.translation import models as translation
+from maxmargin.tasks.alignment.translation import passes
 from maxmargin.tasks.alignment.translation.cooccurrences import BitextBatch, PreparedBitext
 from maxmargin.tasks.alignment.translation.models import EMIteration, Posteriors, learn
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
@@ -179,7 +179,7 @@ def test_posteriors_of_any_sentences():
 
 
 def test_long_sentences_teach_nothing_but_get_posteriors(monkeypatch):
-    monkeypatch.setattr(cooccurrences, "LONGEST_LEARNED", 3)
+    monkeypatch.setattr(passes, "LONGEST_LEARNED", 3)
     short = [(["a", "b"], ["x", "y"]), (["b", "c"], ["y", "z", "z"])]
     long = (["a", "b", "c", "a"], ["z", "z", "z", "x", "x", "y"])
     model, other = learn(prepared(*sides([*short, long]))), learn(prepared(*sides(short)))

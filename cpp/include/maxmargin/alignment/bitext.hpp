@@ -95,6 +95,12 @@ struct Lexicon {
     std::span<const std::int32_t> column;
 };
 
+// With the number of pairs in which the words of each slot meet.
+struct CountedLexicon {
+    Lexicon words;
+    std::span<const std::int32_t> together;
+};
+
 // The places of n words in the rising list column[begin:end], -1 for those that are not there. All searches halve
 // their lists in step, so that none waits for another.
 static MM_CLONES void search(const std::int32_t* MM_RESTRICT column, std::int64_t begin, std::int64_t end,
@@ -211,8 +217,46 @@ struct OwnedLexicon {
         for (std::int64_t e = 0; e < n_source; ++e) row_start[e + 1] += row_start[e];
     }
 
+    // All entries of two lexicons of the same source words; numbers of pairs are added.
+    OwnedLexicon(const CountedLexicon& one, const CountedLexicon& two, int threads) {
+        const std::int64_t n_source = static_cast<std::int64_t>(one.words.row_start.size()) - 1;
+        row_start.assign(n_source + 1, 0);
+        parallel_each(n_source, 64, threads, [&](int, std::int64_t e) {
+            std::int64_t n = 0;
+            merge_row(one, two, e, [&](std::int32_t, std::int32_t) { ++n; });
+            row_start[e + 1] = n;
+        });
+        for (std::int64_t e = 0; e < n_source; ++e) row_start[e + 1] += row_start[e];
+        column.resize(row_start[n_source]);
+        together.resize(row_start[n_source]);
+        parallel_each(n_source, 64, threads, [&](int, std::int64_t e) {
+            std::int64_t slot = row_start[e];
+            merge_row(one, two, e, [&](std::int32_t word, std::int32_t count) {
+                column[slot] = word;
+                together[slot++] = count;
+            });
+        });
+    }
+
    private:
     static constexpr std::int64_t kRows = 64;
+
+    // Calls entry(word, together) for the words of two rising rows.
+    template <class Entry>
+    static void merge_row(const CountedLexicon& one, const CountedLexicon& two, std::int64_t e, Entry&& entry) {
+        std::int64_t s = one.words.row_start[e], t = two.words.row_start[e];
+        const std::int64_t s_end = one.words.row_start[e + 1], t_end = two.words.row_start[e + 1];
+        while (s < s_end || t < t_end) {
+            const bool left = t == t_end || (s < s_end && one.words.column[s] <= two.words.column[t]);
+            const bool right = s == s_end || (t < t_end && two.words.column[t] <= one.words.column[s]);
+            const std::int32_t word = left ? one.words.column[s] : two.words.column[t];
+            const std::uint32_t count = (left ? static_cast<std::uint32_t>(one.together[s]) : 0) +
+                                        (right ? static_cast<std::uint32_t>(two.together[t]) : 0);
+            entry(word, static_cast<std::int32_t>(std::min<std::uint32_t>(count, 0x7fffffff)));
+            s += left;
+            t += right;
+        }
+    }
 };
 
 }  // namespace maxmargin::bitext

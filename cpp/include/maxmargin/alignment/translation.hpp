@@ -386,20 +386,17 @@ class Block {
 };
 
 // One expectation step: of the hidden Markov models if `markov`, else of Model 1. Pairs with more than `longest` words
-// on a side are left out. A block has at most `block_cells` cells, or one pair. Jumps are counted in some kJumpPairs
-// pairs, spread evenly over the text, as there are only a few of them to learn.
+// on a side are left out. A block has at most `block_cells` cells, or one pair. Jumps are counted in every `every`-th
+// pair of a text of which these pairs, the first of them number `first`, may be a part.
 struct Expectation {
-    static constexpr std::int64_t kJumpPairs = 1 << 15;
-
     Pairs pairs;
     bitext::Lexicon lexicon;
     Tables tables;
     Jumps forth, back;
     bool markov, agree;
-    std::int64_t longest, block_cells;
+    std::int64_t longest, block_cells, first, every;
 
     void run(std::span<float> word, const Counts& counts, std::span<double> likelihood, int threads) const {
-        const std::int64_t every = (pairs.size() + kJumpPairs - 1) / kJumpPairs;
         Block block(pairs, lexicon, tables, threads);
         std::vector<Worker> workers(std::max(threads, 1));
         for (std::int64_t begin = 0, end; begin < pairs.size(); begin = end) {
@@ -414,11 +411,11 @@ struct Expectation {
                 if (std::max(pairs.sources(p), pairs.targets(p)) > longest) return;
                 auto& worker = workers[thread];
                 worker.begin(pairs, p, tables);
-                const auto [first, second] =
-                    markov ? worker.hmm(block.cells(p), forth, back, p % every == 0 ? &counts : nullptr)
+                const auto [one, two] =
+                    markov ? worker.hmm(block.cells(p), forth, back, (first + p) % every == 0 ? &counts : nullptr)
                            : worker.model1(block.cells(p));
-                likelihood[2 * p] = pairs.times[p] * first;
-                likelihood[2 * p + 1] = pairs.times[p] * second;
+                likelihood[2 * p] = pairs.times[p] * one;
+                likelihood[2 * p + 1] = pairs.times[p] * two;
                 worker.count_empty(pairs, p, counts);
                 block.choose(p, agree);
             });

@@ -19,3 +19,4 @@ from .training import AlignerSettings as AlignerSettings
 from .training import train_aligner as train_aligner
 from .translation.bitext_models import BitextModels as BitextModels
 from .translation.lexicon import LexiconEntry as LexiconEntry
+from .translation.sharded_bitext import ShardedBitext as ShardedBitext

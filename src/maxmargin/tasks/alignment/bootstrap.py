@@ -20,11 +20,11 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import ESTIMATED, Calibration
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed
 from maxmargin.tasks.alignment.encoder.features import require_columns
-from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.start import StartWeights, traveling_model
 from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train, untrained
+from maxmargin.tasks.alignment.translation.sharded_bitext import NumberedPairs
 from maxmargin.tasks.common.progress import Stages
 
 STRENGTH = 1.0
@@ -51,11 +51,11 @@ def bootstrap_aligner(
     settings = settings or AlignerSettings()
     settings.check()
     _checks.integer("n_pairs", n_pairs, least=1)
-    pairs = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext)
-    extra = () if isinstance(pairs, CompactPairs) else extra_names(pairs)
+    pairs = bitext if isinstance(bitext, NumberedPairs) else as_pairs(bitext)
+    extra = () if isinstance(pairs, NumberedPairs) else extra_names(pairs)
     require_columns(settings.groups, extra, settings.frequent_pairs)
     start = settings.start_weights() or StartWeights.packaged()
-    sizes = pairs.sizes if isinstance(pairs, CompactPairs) else sizes_of(pairs)
+    sizes = pairs.sizes if isinstance(pairs, NumberedPairs) else sizes_of(pairs)
     chosen = sample(sizes, n_pairs, settings.random_state)
     if not len(chosen):
         raise ValueError(
@@ -108,7 +108,7 @@ def translation_aligner(bitext: Iterable[Any], settings: AlignerSettings | None 
     """An aligner without weights, for its translation models alone: ``align_hmm`` needs no more."""
     settings = settings or AlignerSettings()
     settings.check()
-    pairs = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext)
+    pairs = bitext if isinstance(bitext, NumberedPairs) else as_pairs(bitext)
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
         return untrained(settings.encoder(pairs, ("bias",), (), stages), settings, "untrained")
 

@@ -41,9 +41,11 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
             zeros.
         random_state: seed of the folds and of randomized solvers.
         n_jobs: number of threads, as in scikit-learn; None for one.
-        executor: where the work on the examples is done, in shards: an executor of :mod:`maxmargin.execution`; None for
-            this process.
+        executor: where translation models learn and the work on the examples is done, in shards: an executor of
+            :mod:`maxmargin.execution`; None for this process.
         verbose: whether to draw a progress bar on a terminal.
+        max_entries: the most word pairs that translation models learn from a :class:`ShardedBitext`; None for what fits
+            into half of the memory.
 
     Attributes:
         model_: the trained :class:`~maxmargin.tasks.alignment.model.AlignerModel`, which :func:`maxmargin.load` reads
@@ -75,7 +77,8 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
                 ``(source, target)`` of lists of words or of strings, which are split at ASCII white space.
             y: for each pair a :class:`Reference`, or its links ``(source, target)``, which are then all sure.
             bitext: further sentence pairs without annotations, given like ``X``, for the translation models: the more
-                the better. They may include pairs that will be aligned later. Not allowed together with ``models``.
+                the better. They may include pairs that will be aligned later. A :class:`ShardedBitext` stays on disk.
+                Not allowed together with ``models``.
             dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them, ``X`` is
                 cross-validated.
         """
@@ -90,7 +93,7 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
         are estimates from other languages (``model_.calibrated`` is False).
 
         Args:
-            bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`.
+            bitext: sentence pairs without annotations, given like ``X`` in :meth:`fit`, or a :class:`ShardedBitext`.
             n_pairs: number of pairs, drawn at random, whose links are learned from; of long ones fewer, with
                 60,000 word pairs together.
         """

@@ -54,7 +54,9 @@ from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
 from maxmargin.tasks.alignment.start import StartWeights
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import LARGE
-from maxmargin.tasks.alignment.translation.words import fingerprints
+from maxmargin.tasks.alignment.translation.passes import BitextPasses
+from maxmargin.tasks.alignment.translation.sharded_bitext import NumberedPairs, ShardedBitext
+from maxmargin.tasks.alignment.translation.words import IndexedBitext, fingerprints
 from maxmargin.tasks.common.finished import Finished
 from maxmargin.tasks.common.progress import Stages
 from maxmargin.training import Examples, Hooks, Settings, train_examples
@@ -90,12 +92,15 @@ class AlignerSettings:
     executor: Executor | None = None
     verbose: bool = False
     checkpoint: Checkpoint | None = None
+    max_entries: int | None = None
 
     def check(self) -> None:
         """ValueError if a setting makes no sense."""
         for name, least in (("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0), ("random_state", 0)):
             _checks.integer(name, getattr(self, name), least=least)
         _checks.flag("verbose", self.verbose)
+        if self.max_entries is not None:
+            _checks.integer("max_entries", self.max_entries, least=1)
         if self.models is not None and not isinstance(self.models, BitextModels):
             raise ValueError(f"models must be the models_ of an aligner, or None, got {type(self.models).__name__}")
         if not (self.start in (None, "packaged") or isinstance(self.start, AlignerModel | StartWeights)):
@@ -156,13 +161,18 @@ class AlignerSettings:
         models = self.models
         if models is None:
             stages.begin("translation models", (5 if len(pairs) > LARGE else 6) * _ITERATIONS)
-            if not isinstance(pairs, CompactPairs):
+            if not isinstance(pairs, NumberedPairs):
                 pairs = CompactPairs.of([[(pair.source, pair.target) for pair in pairs]])
-            models = BitextModels.learn(
-                pairs.source,
-                pairs.target,
-                model1_iterations=_ITERATIONS,
-                hmm_iterations=_ITERATIONS,
+            if isinstance(pairs, ShardedBitext):
+                passes, seen = pairs.passes(self.executor, self.max_entries), pairs.fingerprints
+            else:
+                passes = BitextPasses.of(IndexedBitext.of(pairs.source, pairs.target), self.executor)
+                seen = fingerprints(pairs.source, pairs.target)
+            models = BitextModels.of(
+                passes,
+                seen,
+                _ITERATIONS,
+                _ITERATIONS,
                 on_iteration=lambda model, iteration: stages.advance(),
                 checkpoint=None if self.checkpoint is None else self.checkpoint.beside("-models"),
             )
@@ -279,7 +289,7 @@ def train_aligner(
         raise ValueError(f"dev must be a pair (X, y), got {len(dev_given)} values")
     dev_pairs = as_pairs(dev_given[0], "dev pair")
     dev_references = as_references(dev_given[1], len(dev_pairs), "dev pair")
-    further = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext, "bitext pair")
+    further = bitext if isinstance(bitext, NumberedPairs) else as_pairs(bitext, "bitext pair")
     if settings.models is not None and further:
         raise ValueError("bitext is not used, as models has translation models already; give one of them")
     require_inside(pairs, references)
@@ -308,15 +318,17 @@ def train_aligner(
             return untrained(encoder, settings, "interrupted")
 
 
-def counted_once(bitext: Sequence[SentencePair], more: Sequence[SentencePair]) -> CompactPairs | list[SentencePair]:
+def counted_once(bitext: Sequence[SentencePair], more: Sequence[SentencePair]) -> Sequence[SentencePair]:
     """The pairs of a bitext and of those to add to it that it does not have."""
-    if isinstance(bitext, CompactPairs):
+    if isinstance(bitext, ShardedBitext):
+        first = bitext.fingerprints
+    elif isinstance(bitext, CompactPairs):
         first = fingerprints(bitext.source, bitext.target)
     else:
         first = fingerprints([pair.source for pair in bitext], [pair.target for pair in bitext])
     second = fingerprints([pair.source for pair in more], [pair.target for pair in more])
     new = [pair for pair, known in zip(more, np.isin(second, first).tolist(), strict=True) if not known]
-    if isinstance(bitext, CompactPairs):
+    if isinstance(bitext, NumberedPairs):
         return bitext.extended(new) if new else bitext
     return [*bitext, *new]
 

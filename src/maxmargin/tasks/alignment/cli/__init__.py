@@ -12,6 +12,7 @@ from maxmargin.tasks.alignment.cli import (
     lexicon,
     predict,
     score,
+    shard,
     show,
     symmetrize,
     train,
@@ -30,3 +31,4 @@ app.command()(convert.convert)
 app.command()(score.score)
 app.command()(lexicon.lexicon)
 app.command()(update.update)
+app.command()(shard.shard)

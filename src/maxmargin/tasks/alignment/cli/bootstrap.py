@@ -15,24 +15,36 @@ from maxmargin.tasks.alignment.cli.options import (
     BitextTarget,
     Confidence,
     Fertility,
+    MaxEntries,
     MinProbability,
     Reuse,
     StartFrom,
     Symmetrized,
     Target,
     Threshold,
+    learned_bitext,
     left_with,
     optional_bitext,
     save,
     settings_of,
     tell_of_confidences,
 )
-from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import AsJson, Jobs, Resume, SaveEvery, Seed, Tol, Verbose
+from maxmargin.tasks.common.options import (
+    AsJson,
+    Jobs,
+    RayAddress,
+    Resume,
+    SaveEvery,
+    Seed,
+    Tol,
+    TrainingWorkers,
+    Verbose,
+    executor_of,
+)
 from maxmargin.tasks.common.progress import print_lines
 from maxmargin.tasks.common.text import STANDARD_INPUT, open_output
 
@@ -41,7 +53,9 @@ NO_LINKS = "no links were written; with --out what was learned so far is kept"
 
 
 def bootstrap(
-    bitext_source: Annotated[str, typer.Option("--bitext-source", help="Source sentences, or 'source ||| target'.")],
+    bitext_source: Annotated[
+        str, typer.Option("--bitext-source", help="Source sentences, 'source ||| target', or a folder of align shard.")
+    ],
     bitext_target: BitextTarget = None,
     out: Annotated[Path | None, typer.Option("--out", help="Model file to write.")] = None,
     source: Annotated[
@@ -68,12 +82,15 @@ def bootstrap(
     ] = None,
     confidence: Confidence = False,
     threshold: Threshold = None,
+    max_entries: MaxEntries = None,
     least: MinProbability = 1e-4,
     tol: Tol = 1e-3,
     seed: Seed = 0,
     jobs: Jobs = -1,
     resume: Resume = False,
     save_every: SaveEvery = 30.0,
+    ray: RayAddress = None,
+    workers: TrainingWorkers = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
@@ -99,7 +116,7 @@ def bootstrap(
         fail("bootstrap labels the text by the weights it starts from; omit --start, or give it a model")
     with errors_as_lines():
         once([bitext_source, bitext_target, source, target])
-        learned = read_compact(bitext_source, bitext_target)
+        learned = learned_bitext(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
     checkpoints = None if out is None else Checkpoints(out)
     with errors_as_lines(NO_LINKS if checkpoints is None else left_with(checkpoints)):
@@ -107,9 +124,10 @@ def bootstrap(
             checkpoints.begin(resume)
         settings = settings_of(
             fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start,
-            C=C, false_negative=false_negative,
+            C=C, false_negative=false_negative, max_entries=max_entries,
             checkpoint=None if checkpoints is None else checkpoints.checkpoint(save_every),
         )  # fmt: skip
+        settings.executor = executor_of(ray, workers)
         to_align = learned if asked is None else as_pairs(asked)
         bitext = learned if asked is None else counted_once(learned, to_align)
         if method is not None:

@@ -21,6 +21,7 @@ from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.confidence import UNCALIBRATED
 from maxmargin.tasks.alignment.io.bitext import Bitext, bitext_blocks, read_bitext
+from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.link_files import write_links
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.links import Prediction, Reference
@@ -36,6 +37,7 @@ from maxmargin.tasks.common.workers import Workers
 
 if TYPE_CHECKING:
     from maxmargin.tasks.alignment.training import AlignerSettings
+    from maxmargin.tasks.alignment.translation.sharded_bitext import NumberedPairs
 
 BLOCK = 10_000
 """Sentence pairs that are aligned at a time, unless that is given."""
@@ -99,6 +101,15 @@ MinProbability = Annotated[
         help="Leave word pairs of smaller probability in all translation models out of the model file.",
     ),
 ]
+MaxEntries = Annotated[
+    int | None,
+    typer.Option(
+        "--max-entries",
+        min=1,
+        help="The most word pairs that translation models of a folder learn; the least associated are dropped.",
+        show_default="what fits into half of the memory",
+    ),
+]
 Confidence = Annotated[bool, typer.Option("--confidence", help="Write the confidence of each link.")]
 Threshold = Annotated[
     float | None,
@@ -119,6 +130,17 @@ def optional_bitext(source: str | None, target: str | None) -> Bitext | None:
     if source is None and target is not None:
         raise FileError("--target needs --source; give both, or neither")
     return None if source is None else read_bitext(source, target)
+
+
+def learned_bitext(source: str, target: str | None) -> NumberedPairs:
+    """The sentence pairs to learn from: those of files, in memory, or those of a folder that ``align shard`` wrote."""
+    from maxmargin.tasks.alignment.translation.sharded_bitext import ShardedBitext  # here, as few verbs need it
+
+    if source != "-" and Path(source).is_dir():
+        if target is not None:
+            raise FileError(f"--bitext-source {source} is a folder, which has both sides; omit --bitext-target")
+        return ShardedBitext(source)
+    return read_compact(source, target)
 
 
 def blocks_of(

@@ -13,17 +13,18 @@ from maxmargin.tasks.alignment.cli.options import (
     Fertility,
     GoldFirst,
     GoldFrom,
+    MaxEntries,
     MinProbability,
     Reuse,
     SkipBad,
     StartFrom,
     Target,
     extra_files,
+    learned_bitext,
     left_with,
     save,
     settings_of,
 )
-from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.sentences import read_annotated
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
@@ -52,7 +53,9 @@ def train(
     target: Target = None,
     bitext_source: Annotated[
         str | None,
-        typer.Option("--bitext-source", help="Source sentences without links, or lines 'source ||| target'."),
+        typer.Option(
+            "--bitext-source", help="Sentences without links, 'source ||| target', or a folder of align shard."
+        ),
     ] = None,
     bitext_target: BitextTarget = None,
     dev_source: Annotated[
@@ -78,6 +81,7 @@ def train(
     gold_form: GoldFrom = None,
     gold_first: GoldFirst = None,
     skip_bad: SkipBad = False,
+    max_entries: MaxEntries = None,
     least: MinProbability = 1e-4,
     tol: Tol = 1e-3,
     seed: Seed = 0,
@@ -105,7 +109,7 @@ def train(
         )
         if bitext_source is None and bitext_target is not None:
             raise ValueError("--bitext-target needs --bitext-source; give both, or neither")
-        bitext = None if bitext_source is None else read_compact(bitext_source, bitext_target)
+        bitext = None if bitext_source is None else learned_bitext(bitext_source, bitext_target)
         if dev_source is None and dev_target is not None:
             raise ValueError("--dev-target needs --dev-source; give both, or neither")
         if (dev_source is None) != (dev_gold is None):
@@ -133,7 +137,7 @@ def train(
         checkpoints.begin(resume)
         how = settings_of(
             fertility=fertility, tol=tol, seed=seed, jobs=jobs, reuse=reuse, start=start,
-            checkpoint=checkpoints.checkpoint(save_every), **given,
+            checkpoint=checkpoints.checkpoint(save_every), max_entries=max_entries, **given,
         )  # fmt: skip
         how.executor = executor_of(ray, workers)
         model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)

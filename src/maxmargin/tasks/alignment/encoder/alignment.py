@@ -31,7 +31,8 @@ from maxmargin.tasks.alignment.io.sentences import (
 from maxmargin.tasks.alignment.metrics.scores import evaluate
 from maxmargin.tasks.alignment.translation.adaptation import adapt
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
-from maxmargin.tasks.alignment.translation.cooccurrences import LONGEST_LEARNED, values_at
+from maxmargin.tasks.alignment.translation.cooccurrences import values_at
+from maxmargin.tasks.alignment.translation.passes import LONGEST_LEARNED
 from maxmargin.tasks.alignment.translation.update import updated
 from maxmargin.tasks.alignment.translation.words import IndexedBitext, Int32Array
 

@@ -12,6 +12,7 @@ Models of large bitexts have probabilities for some of the word pairs that co-oc
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,12 +21,15 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._callers import callers_level
 from maxmargin._digest import digest
 from maxmargin._vectors import rises
+from maxmargin.execution import Executor
 from maxmargin.optimization.checkpoint_files import Checkpoint
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.translation.cooccurrences import Cooccurrences, PreparedBitext
 from maxmargin.tasks.alignment.translation.models import EMIteration, TranslationModel, WordProbabilities, learn
+from maxmargin.tasks.alignment.translation.passes import BitextPasses
 from maxmargin.tasks.alignment.translation.saved_tables import SavedTables
 from maxmargin.tasks.alignment.translation.words import IndexedBitext, Sentences, WordVocabulary, fingerprints
 
@@ -59,6 +63,7 @@ class BitextModels:
         *,
         model1_iterations: int = 5,
         hmm_iterations: int = 5,
+        executor: Executor | None = None,
         on_iteration: Callable[[str, EMIteration], None] | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
@@ -69,11 +74,26 @@ class BitextModels:
             target: target sentences, as many.
             model1_iterations: iterations of Model 1 in each model.
             hmm_iterations: iterations of the hidden Markov models in each model.
+            executor: where the work of expectation steps is done; None for this process.
             on_iteration: called after every iteration with the model's name.
             checkpoint: where the tables are saved after every iteration; learning resumes from these files.
         """
-        own = fingerprints(source, target)
-        text = digest(own, model1_iterations, hmm_iterations)
+        passes = BitextPasses.of(IndexedBitext.of(source, target), executor)
+        seen = fingerprints(source, target)
+        return cls.of(passes, seen, model1_iterations, hmm_iterations, on_iteration, checkpoint)
+
+    @classmethod
+    def of(
+        cls,
+        passes: BitextPasses,
+        seen: IntArray,
+        model1_iterations: int = 5,
+        hmm_iterations: int = 5,
+        on_iteration: Callable[[str, EMIteration], None] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Learn all models by passes over a bitext, which are closed; ``seen`` are the fingerprints of its pairs."""
+        text = digest(seen, model1_iterations, hmm_iterations, passes.layout)
 
         def one(name: str, bitext: PreparedBitext, **settings: Any) -> TranslationModel:
             report = None if on_iteration is None else partial(on_iteration, name)
@@ -83,13 +103,15 @@ class BitextModels:
             with SavedTables(checkpoint.beside(f"-{MODELS.index(name)}"), f"{name} {text}") as saved:
                 return learn(bitext, on_iteration=report, saved=saved, **settings)
 
-        indexed = IndexedBitext.of(source, target)
-        words = one("words", PreparedBitext(indexed))
-        bitext = PreparedBitext(indexed, letters=STEM_LETTERS)
-        stems = one("stems", bitext)
-        start = stems if bitext.is_large else None
-        variational = one("variational", bitext, agreement=False, prior=PRIOR, start=start)
-        return cls(words, stems, variational, np.unique(own))
+        try:
+            words = one("words", _fitting(passes, 0))
+            bitext = _fitting(passes, STEM_LETTERS)
+            stems = one("stems", bitext)
+            start = stems if bitext.is_large else None
+            variational = one("variational", bitext, agreement=False, prior=PRIOR, start=start)
+        finally:
+            passes.close()
+        return cls(words, stems, variational, np.unique(seen))
 
     def contains(self, source: Sentences, target: Sentences) -> npt.NDArray[np.bool_]:
         """Which sentence pairs the models were learned from."""
@@ -168,6 +190,21 @@ class BitextModels:
             _model(state, "variational", stems, nulls[2]),
             seen,
         )
+
+
+def _fitting(passes: BitextPasses, letters: int) -> PreparedBitext:
+    """The bitext with its co-occurrences; a warning if some had to be dropped."""
+    bitext = PreparedBitext(passes, letters=letters)
+    if bitext.least:
+        warnings.warn(
+            f"the {'stems' if letters else 'words'} of the bitext have more than the {passes.max_entries:,} "
+            f"co-occurrences that fit into memory: those with (pairs with both words) / sqrt(occurrences of one x "
+            f"occurrences of the other) below {bitext.least:.2g} were dropped, {bitext.cooccurrences.n_entries:,} are "
+            "left; max_entries (--max-entries) sets the limit",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
+    return bitext
 
 
 def _array(state: Mapping[str, Any], name: str, dtype: Any, shape: tuple[int, ...], most: float = np.inf) -> Any:

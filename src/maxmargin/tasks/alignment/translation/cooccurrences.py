@@ -13,10 +13,8 @@ from maxmargin import _threads
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.alignment.translation.passes import BitextPasses, Numbering
 from maxmargin.tasks.alignment.translation.words import DistinctWords, IndexedBitext, Int32Array, WordVocabulary
-
-LONGEST_LEARNED = 200
-"""Models do not learn from sentence pairs with more words on a side: such pairs are expensive and often misaligned."""
 
 LARGE = 1 << 15
 """Number of sentence pairs beyond which models drop improbable word pairs as they learn."""
@@ -131,38 +129,36 @@ class Cooccurrences:
 class PreparedBitext:
     """A bitext as numbers of its vocabularies, with its co-occurrences, to learn models from.
 
-    Pairs with more than :data:`LONGEST_LEARNED` words on a side are left out.
+    Pairs with more than :data:`~maxmargin.tasks.alignment.translation.passes.LONGEST_LEARNED` words on a side are left
+    out.
 
     Args:
-        bitext: the sentence pairs.
+        bitext: the sentence pairs, or passes over them.
         letters: words are normalized and cut after this many letters; 0 for whole words.
 
     Attributes:
+        passes: passes over the sentence pairs.
+        numbering: the numbers of distinct words in the two vocabularies.
         cooccurrences: the words that co-occur; models of large bitexts drop entries as they learn.
-        pairs: the sentence pairs as the kernels take them; equal ones are one that counts as many times.
-        longest: the number of words of the longest sentence.
-        n_tokens: the number of tokens of the longer side.
+        n_different: the number of sentence pairs of which no two in the same text are equal.
+        least: entries of a smaller association were dropped, see
+            :class:`~maxmargin.tasks.alignment.translation.passes.MergedLexicon`; 0 if none were.
     """
 
-    def __init__(self, bitext: IndexedBitext, *, letters: int = 0) -> None:
-        longest = np.maximum(np.diff(bitext.source_start), np.diff(bitext.target_start))
-        if longest.max(initial=0) > LONGEST_LEARNED:
-            bitext = bitext.select(np.flatnonzero(longest <= LONGEST_LEARNED))
-            longest = longest[longest <= LONGEST_LEARNED]
-        source, source_words = _numbered(bitext.words, bitext.source, letters)
-        target, target_words = _numbered(bitext.words, bitext.target, letters)
-        sizes = len(source_words), len(target_words)
-        starts = bitext.source_start, bitext.target_start
-        self.pairs = _kernels.SentencePairs(starts[0], source, starts[1], target, *sizes, merge=True)
-        self.longest, self.n_tokens = int(longest.max(initial=0)), max(len(source), len(target))
-        counts = _pairs_with(bitext.source_start, source, sizes[0]), _pairs_with(bitext.target_start, target, sizes[1])
-        del source, target  # the kernels have copies
+    def __init__(self, bitext: IndexedBitext | BitextPasses, *, letters: int = 0) -> None:
+        self.passes = bitext if isinstance(bitext, BitextPasses) else BitextPasses.of(bitext)
+        frequencies = self.passes.frequencies
+        (source, source_words, n_source), (target, target_words, n_target) = (
+            _numbered(self.passes.words, *side, letters) for side in zip(*frequencies, strict=True)
+        )
+        self.numbering = Numbering(letters, source, target, len(source_words), len(target_words))
+        lexicon, counts, self.n_different, self.least = self.passes.lexicon(self.numbering, (n_source, n_target))
         self.cooccurrences = Cooccurrences(
             WordVocabulary(source_words, counts[0]),
             WordVocabulary(target_words, counts[1]),
-            len(bitext),
+            self.passes.n_pairs,
             letters,
-            *_kernels.bitext_lexicon(self.pairs, _threads.current()),
+            *lexicon,
         )
 
     @property
@@ -175,41 +171,28 @@ class PreparedBitext:
         self.cooccurrences = self.cooccurrences.select(kept)
 
 
-def _numbered(words: DistinctWords, tokens: Int32Array, letters: int) -> tuple[Int32Array, list[str]]:
-    """Numbers of the forms of tokens, by falling frequency, then by first occurrence, and these forms."""
+def _numbered(
+    words: DistinctWords, count: IntArray, first: IntArray, letters: int
+) -> tuple[Int32Array, list[str], IntArray]:
+    """Number the forms of words by falling frequency, then by first occurrence.
+
+    Returns:
+        the number of each word's form, the forms, and how often each occurs.
+    """
     of_word, forms = words.forms(letters)
-    of_token = of_word[tokens]
-    count = np.bincount(of_token, minlength=len(forms))
-    seen = np.zeros(len(forms), dtype=np.int64)
-    for end in range(len(tokens), 0, -_TOKENS):  # of repeated indices the last one is kept
-        first = max(end - _TOKENS, 0)
-        seen[of_token[first:end][::-1]] = np.arange(first, end)[::-1]
-    order = np.lexsort((seen, -count))[: np.count_nonzero(count)]
+    total = np.bincount(of_word, count, minlength=len(forms)).astype(np.int64)
+    seen = np.full(len(forms), np.iinfo(np.int64).max)
+    np.minimum.at(seen, of_word, first)
+    order = np.lexsort((seen, -total))[: np.count_nonzero(total)]
     number = np.zeros(len(forms), dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
-    return number[of_token], [forms[form] for form in order.tolist()]
+    return number[of_word], [forms[form] for form in order.tolist()], total[order]
 
 
 def _noticed(word: str, *, whole: bool) -> bool:
     if any(map(str.isdecimal, word)):
         return True
     return whole and len(word) >= 4 and any(map(str.isalpha, word))
-
-
-_SENTENCES, _TOKENS = 1 << 16, 1 << 20
-"""Sentences, or tokens, that are counted at a time."""
-
-
-def _pairs_with(start: IntArray, words: Int32Array, n_words: int) -> IntArray:
-    """The number of sentences that each word occurs in."""
-    found = np.zeros(n_words, dtype=np.int64)
-    width = max(n_words, 1)
-    for first in range(0, len(start) - 1, _SENTENCES):
-        some = start[first : first + _SENTENCES + 1]
-        keys = np.repeat(np.arange(len(some) - 1), np.diff(some)) * width + words[some[0] : some[-1]]
-        keys.sort()
-        found += np.bincount(keys[np.diff(keys, prepend=-1) > 0] % width, minlength=n_words)
-    return found
 
 
 def values_at(values: npt.NDArray[Any], at: npt.NDArray[Any], missing: int = 0) -> npt.NDArray[Any]:

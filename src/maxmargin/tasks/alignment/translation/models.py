@@ -16,9 +16,9 @@ Taskar and Klein 2006). That no longer maximizes a likelihood, but aligns far be
 
 Cost per iteration: ``O(J K)`` per different pair for Model 1, ``O(J K width)`` for the hidden Markov models, threads
 over the pairs; memory: 4 bytes per token, 24 bytes per entry of the co-occurrences while Model 1 learns and 32 per
-entry that large bitexts keep afterwards, and 12 bytes per word pair of a block of the text (:data:`BLOCK_CELLS`).
-Posteriors are computed in single precision, and each of at least 1e-6 is added to sums in double precision of its
-block.
+entry that large bitexts keep afterwards, and 12 bytes per word pair of a block of the text
+(:data:`~maxmargin.tasks.alignment.translation.passes.BLOCK_CELLS`). Posteriors are computed in single precision, and
+each of at least 1e-6 is added to sums in double precision of its block.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from maxmargin._messages import shown
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.alignment.translation.cooccurrences import BitextBatch, Cooccurrences, PreparedBitext
+from maxmargin.tasks.alignment.translation.passes import HowToExpect, Tables
 from maxmargin.tasks.alignment.translation.saved_tables import SavedTables
 
 Float32Array = npt.NDArray[np.float32]
@@ -50,8 +51,8 @@ IDENTICAL = 100.0
 
 _NO_JUMPS = np.zeros(0)
 _JUMP_STEPS = 30
-BLOCK_CELLS = 1 << 22
-"""Word pairs of the text that an expectation step holds at a time."""
+JUMP_PAIRS = 1 << 15
+"""Jumps are counted in about so many pairs, spread evenly over the text, as there are only a few of them to learn."""
 
 
 class WordProbabilities(NamedTuple):
@@ -237,20 +238,21 @@ def expect(
     bitext: PreparedBitext, probabilities: WordProbabilities, jumps: FloatArray | None, null: float, *, agree: bool
 ) -> Counts:
     """The expectation step: of the hidden Markov models with these jumps, or of Model 1 without any."""
-    entries, longest = bitext.cooccurrences, bitext.longest
+    entries, passes = bitext.cooccurrences, bitext.passes
     # As fine as 64 bits allow for the largest possible count.
-    scale = 2.0 ** (62 - int(np.ceil(np.log2(max(bitext.n_tokens, 1) + 1))))
-    word = np.zeros(probabilities.word.shape, dtype=np.float32)
-    null_target, null_source = (np.zeros(table.shape, dtype=np.uint64) for table in probabilities[1:])
-    forth, back = (_NO_JUMPS, _NO_JUMPS) if jumps is None else jumps
-    distances = np.zeros((2, len(forth)), dtype=np.uint64)
-    departures = np.zeros((2, longest + 1, longest + 1), dtype=np.uint64)
-    likelihood = np.empty((len(bitext.pairs), 2))
-    _kernels.translation_expect(
-        bitext.pairs, entries.row_start, entries.column, *probabilities, UNSEEN, forth, back, null, agree, longest,
-        scale, word, null_target, null_source, distances, departures, likelihood, BLOCK_CELLS, _threads.current(),
-    )  # fmt: skip
-    return Counts(word, null_target, null_source, distances, departures, likelihood.sum(axis=0), scale)
+    scale = 2.0 ** (62 - int(np.ceil(np.log2(max(passes.n_tokens, 1) + 1))))
+    how = HowToExpect(
+        UNSEEN,
+        np.zeros((2, 0)) if jumps is None else jumps,
+        null,
+        agree,
+        passes.longest,
+        scale,
+        max(1, -(-bitext.n_different // JUMP_PAIRS)),
+    )
+    tables = Tables(entries.row_start, entries.column, *probabilities)
+    word, null_target, null_source, distances, departures, likelihood = passes.expect(bitext.numbering, tables, how)
+    return Counts(word, null_target, null_source, distances, departures, likelihood, scale)
 
 
 class _Learner:

@@ -187,6 +187,14 @@ class IndexedBitext:
             sides += [offsets_of(last - first), tokens[ranges(first, last)]]
         return type(self)(self.words, *sides)
 
+    def between(self, first: int, last: int) -> Self:
+        """Consecutive sentence pairs; tokens and words are shared."""
+        sides: list[Any] = []
+        for start, tokens in ((self.source_start, self.source), (self.target_start, self.target)):
+            bounds = start[first : last + 1]
+            sides += [bounds - bounds[0], tokens[bounds[0] : bounds[-1]]]
+        return type(self)(self.words, *sides)
+
 
 @dataclass(frozen=True, eq=False)
 class WordVocabulary:
