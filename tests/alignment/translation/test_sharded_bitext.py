@@ -188,7 +188,7 @@ class TestFolders:
         assert_same(one, learned(ShardedBitext(tmp_path / "elsewhere")))
 
 
-def test_ray_gives_the_bits_of_serial(files, tmp_path, small_blocks):
+def test_ray_gives_the_bits_of_serial(files, tmp_path):
     """From files and from memory."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     sharded = ShardedBitext.build(tmp_path / "made", *files, shard_pairs=30)
