@@ -141,7 +141,7 @@ def test_one_matrix_for_all_examples(fitted, kind):
 @pytest.mark.parametrize("y", [[], "abc", None, 5, {}, {1}, np.array(3), iter([1])])
 def test_outputs_that_are_no_list(fitted, kind, y):
     model, X, _ = fitted[kind]
-    refused(model, X, y, r"y (is empty: give|must be a list).*", at=("fit", "score"))
+    refused(model, X, y, r"y (is empty: give|is missing: give|must be a list).*", at=("fit", "score"))
 
 
 @kinds

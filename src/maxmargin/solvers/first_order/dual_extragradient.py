@@ -356,7 +356,7 @@ class DualExtragradient(BregmanSolver):
             w, proposal = weights.at(state.average.weights), state.average.proposal()
         else:
             w, proposal = state.last.weights, state.last.proposal
-            run.counters.projections += 2 * run.problem.n_examples
+            run.counters.projections += 0 if structures.euclidean else 2 * run.problem.n_examples
         tol = self.projection_tolerance(state.iteration)
         (far_z,) = run.sums(_restart, structures, state.now, averages, tol)
         balance = epoch.balance

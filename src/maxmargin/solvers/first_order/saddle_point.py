@@ -88,6 +88,8 @@ class SaddlePointSolver(Solver):
             far = weights.divergence(weights.at(zero), w), run.sums(_traveled, structures)[0]
             if min(far) > 1e-12:
                 return float(np.sqrt(far[0] / far[1]))
+        if not stored and not structures.euclidean:  # distributions of the centers
+            run.counters.projections += run.problem.n_examples
         return ratio_of(*self.reaches(run))
 
     def reaches(self, run: Run) -> tuple[float, float]:

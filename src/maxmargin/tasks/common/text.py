@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import io
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from maxmargin._files import replacing
 from maxmargin._messages import FileContentError
@@ -150,8 +151,17 @@ def open_output(out: AnyPath | BinaryIO) -> Iterator[BinaryIO]:
         return
     path = out
     if str(path) == STANDARD_INPUT:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        stream: Any = sys.stdout.buffer
+        # With PYTHONUNBUFFERED it is the raw file, which may write only a part of what it is given.
+        raw = isinstance(stream, io.RawIOBase)
+        stream = io.BufferedWriter(stream) if raw else stream
+        try:
+            yield stream
+            stream.flush()
+        finally:
+            if raw:
+                with suppress(OSError):
+                    stream.detach()
         return
     try:
         with replacing(path) as file, compressed(file, path) as stream:
