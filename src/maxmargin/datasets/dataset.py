@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +19,8 @@ from typing import Any
 
 from maxmargin import _checks, model_file
 from maxmargin._digest import digest
-from maxmargin._files import replacing
 from maxmargin._version import __version__
-from maxmargin.datasets import shard_file
+from maxmargin.datasets import index_file, shard_file
 from maxmargin.datasets.examples import Examples, ProblemSettings
 from maxmargin.datasets.freezing import FrozenError, freeze, thaw
 from maxmargin.datasets.sources import BLOCK_EXAMPLES
@@ -335,38 +333,16 @@ def write_index(
         "costs": costs,
         "shards": [vars(one) for one in shards],
     }
-    index["digest"] = _index_digest(index)
-    with replacing(folder / INDEX) as file:
-        file.write(json.dumps(index, indent=1).encode("ascii"))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _index_digest(index: dict[str, Any]) -> str:
-    plain = {name: value for name, value in index.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode("ascii")).hexdigest()
+    index_file.write_index(folder / INDEX, index)
 
 
 def _read_index(folder: Path) -> dict[str, Any]:
-    path = folder / INDEX
-    try:
-        index = json.loads(path.read_bytes())
-        if not isinstance(index, dict) or not isinstance(index.get("format"), int):
-            raise ValueError("it is not the index of a dataset")
-    except (FileNotFoundError, NotADirectoryError):
-        if (folder / JOURNAL).exists():
-            raise ShardError(
-                f"{folder} holds a dataset that was not completed; build it again with resume=True, or with "
-                "overwrite=True to start anew"
-            ) from None
+    index = index_file.read_index(folder / INDEX, FORMAT, None, _AGAIN)
+    if index is not None:
+        return index
+    if (folder / JOURNAL).exists():
         raise ShardError(
-            f"{folder} holds no dataset ({INDEX} is missing); make one with ShardedDataset.build"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ShardError(f"{path} cannot be read ({error}); {_AGAIN}") from None
-    if index["format"] != FORMAT:
-        remedy = "build the dataset anew" if index["format"] < FORMAT else "update maxmargin"
-        raise ShardError(f"{path} has format {index['format']}, this version of maxmargin reads {FORMAT}; {remedy}")
-    if index.get("digest") != _index_digest(index):
-        raise ShardError(f"{path} is damaged: its contents do not match their checksum; {_AGAIN}")
-    return index
+            f"{folder} holds a dataset that was not completed; build it again with resume=True, or with "
+            "overwrite=True to start anew"
+        )
+    raise ShardError(f"{folder} holds no dataset ({INDEX} is missing); make one with ShardedDataset.build")

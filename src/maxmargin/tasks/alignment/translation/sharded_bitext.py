@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from bisect import bisect_right
@@ -21,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _memory
-from maxmargin._files import replacing
 from maxmargin._version import __version__
-from maxmargin.datasets import shard_file
+from maxmargin.datasets import index_file, shard_file
 from maxmargin.execution import Executor, ShardError
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
@@ -322,31 +319,11 @@ class _Writer:
             "words": digest,
             "shards": [vars(one) for one in self._shards],
         }
-        index["digest"] = _digest_of(index)
-        with replacing(self._folder / INDEX) as file:
-            file.write(json.dumps(index, indent=1).encode("ascii"))
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _digest_of(index: dict[str, Any]) -> str:
-    plain = {name: value for name, value in index.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode("ascii")).hexdigest()
+        index_file.write_index(self._folder / INDEX, index)
 
 
 def _read_index(folder: Path) -> dict[str, Any]:
-    path = folder / INDEX
-    try:
-        index = json.loads(path.read_bytes())
-        if not isinstance(index, dict) or index.get("kind") != "bitext" or not isinstance(index.get("format"), int):
-            raise ValueError("it is not the index of a bitext")
-    except (FileNotFoundError, NotADirectoryError):
-        raise ShardError(f"{folder} holds no bitext, or one that was not completed; {_AGAIN}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ShardError(f"{path} cannot be read ({error}); {_AGAIN}") from None
-    if index["format"] != FORMAT:
-        remedy = _AGAIN if index["format"] < FORMAT else "update maxmargin"
-        raise ShardError(f"{path} has format {index['format']}, this version of maxmargin reads {FORMAT}; {remedy}")
-    if index.get("digest") != _digest_of(index):
-        raise ShardError(f"{path} is damaged: its contents do not match their checksum; {_AGAIN}")
+    index = index_file.read_index(folder / INDEX, FORMAT, "bitext", _AGAIN)
+    if index is None:
+        raise ShardError(f"{folder} holds no bitext, or one that was not completed; {_AGAIN}")
     return index
