@@ -24,7 +24,8 @@ from timing import significant
 
 import maxmargin as mm
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers.first_order.players import WeightsPlayer

@@ -25,7 +25,8 @@ import alignment_workloads as alignment
 import maxmargin as mm
 from maxmargin.execution import HeldPieces, Piece, Ray
 from maxmargin.execution.ray import connected
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.training import Settings
 
 

@@ -13,7 +13,8 @@ from scipy.optimize import lsq_linear
 
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Solver

@@ -14,7 +14,7 @@ from data import chains, matchings, trees
 import maxmargin as mm
 from maxmargin.features.tied import ChainFeatures
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run
+from maxmargin.optimization.run import Run
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import ActiveSet, Solution, Start, Status, Stop, solve

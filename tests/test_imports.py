@@ -67,7 +67,7 @@ def test_type_checkers_see_wrong_settings(tmp_path):
         "from maxmargin import _kernels, testing",
         "from maxmargin import *; Stop()",
         "from maxmargin.tasks import *; alignment.evaluate",
-        "import maxmargin.optimization.base",
+        "import maxmargin.optimization.run",
     ],
 )
 def test_first_uses(code):

@@ -20,7 +20,7 @@ from commands import runner
 from maxmargin import _files, _interrupts, model_file
 from maxmargin.cli import app
 from maxmargin.model import load
-from maxmargin.optimization.checkpoint_files import PREVIOUS
+from maxmargin.optimization.checkpoints.files import PREVIOUS
 from maxmargin.tasks.common.checkpoints import Checkpoints
 
 TAG = ("--columns", "word,pos,label,_", "--label", "label", "--jobs", "1")

@@ -18,8 +18,9 @@ from page import Page, table
 
 import maxmargin as mm
 from maxmargin.encoders import ChainEncoder, CutEncoder, Encoder, MatchingEncoder
-from maxmargin.optimization.base import Run, Start
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.regions import L1, L2
 
 PLAIN = mm.DualExtragradient.plain()

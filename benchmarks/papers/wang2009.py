@@ -25,7 +25,8 @@ from page import Page, table
 
 import maxmargin as mm
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1
 from maxmargin.structures.candidates import Candidates

@@ -26,7 +26,8 @@ from timing import significant, timed
 
 import maxmargin as mm
 from maxmargin.encoders import ChainEncoder, CutEncoder, MatchingEncoder
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.training import Examples, Settings
 
 SD = mm.SimplicialDecomposition

@@ -28,7 +28,7 @@ from maxmargin.structures.lattice import Lattice
 from maxmargin.structures.networks.network import Network
 
 if TYPE_CHECKING:
-    from maxmargin.optimization.checkpoint_files import Checkpoint
+    from maxmargin.optimization.checkpoints.files import Checkpoint
     from maxmargin.optimization.solution import Solution
 
 Metric = Callable[[list[Any], list[Any]], float]

@@ -13,7 +13,8 @@ from problems import STRUCTURES, make, rebuilt, run
 import maxmargin as mm
 from maxmargin import _kernels
 from maxmargin.execution import HeldPieces, Piece, PieceSource, Serial, ShardedProblem
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.solvers import Checkpoint, Solver
 from maxmargin.solvers.online import sharded_blocks

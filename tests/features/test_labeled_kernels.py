@@ -11,7 +11,8 @@ from test_kernel_features import KERNELS, dual_over_outputs
 import maxmargin as mm
 from maxmargin.features import Kernel
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 

@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1
 from maxmargin.solvers import Status, Stop, solve

@@ -9,7 +9,7 @@ import pytest
 from games import KINDS, by_example, game, iterates, project_z
 
 import maxmargin as mm
-from maxmargin.optimization.base import Run
+from maxmargin.optimization.run import Run
 
 
 def twin(examples: list[Any], gamma: float, nonnegative: Any, eta: float, iterations: int) -> list[Any]:

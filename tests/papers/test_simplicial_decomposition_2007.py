@@ -17,7 +17,8 @@ from oracles import training
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
 from maxmargin.losses import LabelCost
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.structures.base import FloatArray

@@ -22,7 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
-from maxmargin.optimization.base import NonFiniteError, Run, Start
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import CandidateSets, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2

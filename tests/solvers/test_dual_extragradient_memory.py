@@ -12,8 +12,9 @@ from problems import ENTROPIC, STRUCTURES, make, run
 import maxmargin as mm
 from maxmargin.features import ChainFeatures, PartFeatures
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run, Start
 from maxmargin.optimization.certificate import certify
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers.first_order.players import WeightsPlayer

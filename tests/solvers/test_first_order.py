@@ -18,7 +18,7 @@ from oracles.reference import conic
 from problems import ENTROPIC, REGIONS, STRUCTURES, make, rebuilt, run
 
 import maxmargin as mm
-from maxmargin.optimization.base import Run
+from maxmargin.optimization.run import Run
 from maxmargin.problem import SLACKS, Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solver, Start, Status, Stop, certify, solve

@@ -10,7 +10,8 @@ from problems import ENTROPIC, REGIONS, STRUCTURES, make, run
 from scipy.optimize import minimize
 
 import maxmargin as mm
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Solver, Status, certify, solve

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import maxmargin as mm
 from maxmargin import _kernels
-from maxmargin.optimization.base import Run
+from maxmargin.optimization.run import Run
 from maxmargin.problem import Problem
 from maxmargin.solvers import Status, Stop, solve
 from maxmargin.structures.fallbacks import generic

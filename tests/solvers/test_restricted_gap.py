@@ -17,7 +17,7 @@ from problems import STRUCTURES, make, run
 from scipy.optimize import minimize
 
 import maxmargin as mm
-from maxmargin.optimization.base import Run
+from maxmargin.optimization.run import Run
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Checkpoint, Start, Stop, certify, solve

@@ -24,7 +24,8 @@ import maxmargin as mm
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import TiedRows
 from maxmargin.losses import Hamming
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Solution, Solver, Status

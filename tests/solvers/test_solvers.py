@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from maxmargin._vectors import squared
 from maxmargin.features.parts import PartFeatures
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Certificate, Proposal, Solution, Solver, Status, Stop, certify, choose, solve

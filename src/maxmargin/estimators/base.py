@@ -26,9 +26,9 @@ from maxmargin.encoders.base import Encoder
 from maxmargin.execution import Executor
 from maxmargin.losses import Loss
 from maxmargin.model import Metric, Model
-from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Callback
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.files import Checkpoint
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.structures.base import FloatArray, Structure
 from maxmargin.structures.programs.linear_program import LinearProgram
 from maxmargin.training import Examples, Hooks, Settings, train_examples

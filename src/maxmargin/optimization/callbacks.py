@@ -22,7 +22,7 @@ from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin._terminal import is_quiet
 from maxmargin.optimization.certificate import Certificate
-from maxmargin.optimization.saved import array, count, number, require, value_of
+from maxmargin.optimization.checkpoints.saved import array, count, number, require, value_of
 from maxmargin.structures.base import FloatArray
 
 

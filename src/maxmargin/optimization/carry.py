@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from maxmargin.optimization.base import Run
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.certificate import BestBounds
+from maxmargin.optimization.run import Run
 
 
 @dataclass

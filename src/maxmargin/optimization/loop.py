@@ -16,13 +16,14 @@ from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin._vectors import norm
 from maxmargin.execution import Executor, Serial, ShardedProblem
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, sharded_alternatives
 from maxmargin.optimization.callbacks import Callback, Record, asks_to_stop, checked_callbacks
 from maxmargin.optimization.carry import Carry, Clock
 from maxmargin.optimization.certificate import BestBounds, CertificateError, certify
-from maxmargin.optimization.checkpoint import Checkpointer, FileCheckpointer
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.checkpointer import Checkpointer, FileCheckpointer
+from maxmargin.optimization.checkpoints.files import Checkpoint
+from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solution import Solution
+from maxmargin.optimization.solver import Solver, Start, sharded_alternatives
 from maxmargin.optimization.sparsify import sparsify
 from maxmargin.optimization.stopping import Status, Stop, StopRules
 from maxmargin.problem import BaseProblem, InexactError, Problem

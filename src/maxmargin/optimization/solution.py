@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from maxmargin import _checks
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.base import Counters, Solver
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.certificate import Certificate, Responses
+from maxmargin.optimization.run import Counters
+from maxmargin.optimization.solver import Solver
 from maxmargin.optimization.stopping import Status
 from maxmargin.structures.base import FloatArray
 

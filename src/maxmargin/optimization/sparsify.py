@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.optimization.base import Run
 from maxmargin.optimization.certificate import Certificate, primal_rounding
+from maxmargin.optimization.run import Run
 from maxmargin.structures.base import FloatArray
 
 SHARE_OF_GAP = 0.01

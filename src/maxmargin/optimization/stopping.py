@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from maxmargin import _checks
-from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import Certificate
+from maxmargin.optimization.solver import Solver
 from maxmargin.problem import BaseProblem
 
 _UNREGULARIZED = "without a finite C or radius the gap is the hinge loss, which only separable data bring to 0"

@@ -1,9 +1,6 @@
 """Algorithms that minimize ``penalty(w) + H(w)``, one file each, and the one loop that runs them."""
 
 from maxmargin.optimization.active_set import ActiveSet as ActiveSet
-from maxmargin.optimization.base import Counters as Counters
-from maxmargin.optimization.base import Solver as Solver
-from maxmargin.optimization.base import Start as Start
 from maxmargin.optimization.callbacks import JsonLines as JsonLines
 from maxmargin.optimization.callbacks import ProgressBar as ProgressBar
 from maxmargin.optimization.callbacks import Record as Record
@@ -11,10 +8,13 @@ from maxmargin.optimization.callbacks import Validation as Validation
 from maxmargin.optimization.certificate import Certificate as Certificate
 from maxmargin.optimization.certificate import Proposal as Proposal
 from maxmargin.optimization.certificate import certify as certify
-from maxmargin.optimization.checkpoint_files import Checkpoint as Checkpoint
-from maxmargin.optimization.checkpoint_files import CheckpointError as CheckpointError
+from maxmargin.optimization.checkpoints.files import Checkpoint as Checkpoint
+from maxmargin.optimization.checkpoints.files import CheckpointError as CheckpointError
 from maxmargin.optimization.loop import solve as solve
+from maxmargin.optimization.run import Counters as Counters
 from maxmargin.optimization.solution import Solution as Solution
+from maxmargin.optimization.solver import Solver as Solver
+from maxmargin.optimization.solver import Start as Start
 from maxmargin.optimization.stopping import Status as Status
 from maxmargin.optimization.stopping import Stop as Stop
 from maxmargin.solvers.auto import choose as choose

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin import _memory
-from maxmargin.optimization.base import Solver
+from maxmargin.optimization.solver import Solver
 from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
 from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition

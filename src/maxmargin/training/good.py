@@ -10,7 +10,7 @@ from maxmargin import _checks
 from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.execution import ShardedProblem
 from maxmargin.model import Model
-from maxmargin.optimization.base import Start
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.training.hooks import Hooks
 

@@ -17,10 +17,10 @@ from maxmargin.encoders.base import Encoder
 from maxmargin.execution import Executor
 from maxmargin.losses import Hamming, Loss
 from maxmargin.model import Metric
-from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback, ProgressBar, Validation, checked_callbacks
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.loop import generator, shards_unsupported, whole_and_here
+from maxmargin.optimization.solver import Solver
 from maxmargin.optimization.stopping import Stop
 from maxmargin.problem import RESCALINGS, SLACKS, BaseProblem
 from maxmargin.regions import L1, L2, Region

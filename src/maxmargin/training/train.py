@@ -22,11 +22,11 @@ from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming
 from maxmargin.model import Model, Training
-from maxmargin.optimization.base import Solver, Start
 from maxmargin.optimization.callbacks import Validation
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.loop import shards_unsupported, solve
 from maxmargin.optimization.solution import Solution
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.optimization.stopping import Status
 from maxmargin.problem import BaseProblem
 from maxmargin.structures.base import FloatArray

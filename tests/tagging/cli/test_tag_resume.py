@@ -16,7 +16,7 @@ from commands import runner
 
 import maxmargin as mm
 from maxmargin.cli import app
-from maxmargin.optimization.checkpoint import FileCheckpointer
+from maxmargin.optimization.checkpoints.checkpointer import FileCheckpointer
 from maxmargin.tasks.common.checkpoints import Checkpoints
 from maxmargin.tasks.tagging.io.corpus import load_corpus
 

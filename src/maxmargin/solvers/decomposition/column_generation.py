@@ -47,9 +47,10 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.optimization.saved import require
+from maxmargin.optimization.checkpoints.saved import StateDict, require
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, hinges
 from maxmargin.solvers.decomposition import column_generation_state
 from maxmargin.solvers.decomposition.column_generation_state import ColumnGenerationState

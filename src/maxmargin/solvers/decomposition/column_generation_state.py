@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from maxmargin.optimization.base import StateDict
-from maxmargin.optimization.saved import array, count, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require, vector
 from maxmargin.solvers.decomposition.linear_masters import Answer, Master, OutputRows
 from maxmargin.structures.base import FloatArray, IntArray
 

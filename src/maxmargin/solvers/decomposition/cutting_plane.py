@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.simplex_masters import Found, Iterate, MasterSolver
 from maxmargin.structures.base import IntArray

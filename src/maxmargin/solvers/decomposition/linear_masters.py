@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, StateDict
-from maxmargin.optimization.saved import array, count, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require, vector
+from maxmargin.optimization.run import NonFiniteError
 from maxmargin.problem import MostViolated
 from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray, IntArray

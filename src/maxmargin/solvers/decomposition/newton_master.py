@@ -24,8 +24,8 @@ from typing import Self
 import numpy as np
 
 from maxmargin import _kernels
-from maxmargin.optimization.base import NonFiniteError, StateDict
-from maxmargin.optimization.saved import count, number
+from maxmargin.optimization.checkpoints.saved import StateDict, count, number
+from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
 from maxmargin.solvers.decomposition.linear_masters import (

@@ -40,9 +40,10 @@ import numpy.typing as npt
 from maxmargin import _checks, _kernels
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.optimization.saved import count, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, count, number, require, vector
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.linear_masters import (
     Answer,

@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin._vectors import squared
-from maxmargin.optimization.base import StateDict
-from maxmargin.optimization.saved import count, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, count, number, require, vector
 from maxmargin.problem import Hinge
 from maxmargin.structures.base import FloatArray
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from maxmargin import _kernels
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import NonFiniteError, StateDict
-from maxmargin.optimization.saved import number, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, number, vector
+from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
 from maxmargin.solvers.decomposition.linear_masters import (

@@ -31,9 +31,10 @@ from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import dot, squared
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.optimization.saved import array, count, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, count, require, vector
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, Hinge, MostViolated
 from maxmargin.solvers.decomposition.proximal_center import ProximalCenter
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus

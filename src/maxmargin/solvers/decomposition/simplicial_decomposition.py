@@ -39,7 +39,8 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.optimization.base import Run, Start
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem
 from maxmargin.solvers.decomposition.simplex_masters import Iterate, MasterSolver
 

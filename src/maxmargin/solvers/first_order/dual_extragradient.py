@@ -32,9 +32,10 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Start, StateDict, kept
 from maxmargin.optimization.certificate import Certificate, Proposal
-from maxmargin.optimization.saved import require
+from maxmargin.optimization.checkpoints.saved import StateDict, require
+from maxmargin.optimization.run import NonFiniteError, Run, kept
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order.dual_extragradient_state import (
     DualExtragradientState,

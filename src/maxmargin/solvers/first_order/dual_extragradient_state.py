@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin.optimization.base import Run, StateDict
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.optimization.saved import array, count, number, require
-from maxmargin.optimization.saved import vector as saved_vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require
+from maxmargin.optimization.checkpoints.saved import vector as saved_vector
+from maxmargin.optimization.run import Run
 from maxmargin.solvers.first_order.players import WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average
 from maxmargin.solvers.first_order.weight_vectors import WeightVectors

@@ -36,9 +36,10 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._vectors import dot
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start, StateDict
 from maxmargin.optimization.certificate import Certificate, Proposal
-from maxmargin.optimization.saved import array, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, number, require, vector
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order import implicit_steps
 from maxmargin.solvers.first_order.implicit_steps import ImplicitState

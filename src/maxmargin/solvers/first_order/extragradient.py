@@ -27,8 +27,9 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._vectors import dot, norm, squared
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order.geometry import Euclidean
 from maxmargin.solvers.first_order.players import StructuresPlayer, StructuresPoint, WeightsPoint

@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._vectors import squared
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import Run
+from maxmargin.optimization.run import Run
 from maxmargin.problem import BaseProblem
 from maxmargin.solvers.first_order.players import (
     EuclideanStructures,

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from maxmargin._vectors import dot, squared
-from maxmargin.optimization.base import NonFiniteError, Run, StateDict
-from maxmargin.optimization.saved import array, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, number, require, vector
+from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.problem import ROUNDING, BaseProblem
 from maxmargin.structures.base import FloatArray
 

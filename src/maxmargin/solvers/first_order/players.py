@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._vectors import dot, norm, squared
-from maxmargin.optimization.base import marginals, projected
+from maxmargin.optimization.run import marginals, projected
 from maxmargin.problem import Problem
 from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray, PointStatus

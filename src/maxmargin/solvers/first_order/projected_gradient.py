@@ -35,8 +35,9 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._vectors import norm, squared
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Start
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Start
 from maxmargin.solvers.first_order.players import StructuresPlayer, WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, begin, mixed, ratio_of
 from maxmargin.structures.base import FloatArray

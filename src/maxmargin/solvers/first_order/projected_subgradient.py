@@ -38,8 +38,9 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._vectors import norm, squared
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, MostViolated, Problem
 from maxmargin.structures.base import SHARD_PARTS, FloatArray
 

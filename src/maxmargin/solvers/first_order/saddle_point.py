@@ -15,8 +15,9 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal, certify
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, MostViolated
 from maxmargin.solvers.first_order.geometry import Entropic, Euclidean, Geometry
 from maxmargin.solvers.first_order.players import GibbsStructures, StructuresPlayer, WeightsPlayer, WeightsPoint

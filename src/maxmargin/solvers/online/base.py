@@ -9,8 +9,9 @@ import numpy as np
 
 from maxmargin import _kernels
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, StateDict
-from maxmargin.optimization.saved import array, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, number, require, vector
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver
 from maxmargin.problem import BaseProblem, InexactError, Problem
 from maxmargin.regions import Ridge
 from maxmargin.structures.base import FloatArray

@@ -45,9 +45,10 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.base import Run, Start, StateDict
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.optimization.saved import count, require
+from maxmargin.optimization.checkpoints.saved import StateDict, count, require
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.solvers.online import blocks, sharded_blocks
 from maxmargin.solvers.online.base import OnlineSolver, finite_pass, in_one_place
 from maxmargin.solvers.online.sharded_blocks import ShardedState

@@ -8,8 +8,7 @@ import numpy as np
 
 from maxmargin import _kernels
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.base import StateDict
-from maxmargin.optimization.saved import array, require, value_of
+from maxmargin.optimization.checkpoints.saved import StateDict, array, require, value_of
 from maxmargin.problem import Problem
 from maxmargin.solvers.online.base import ridge_of, signs_of, with_memory
 from maxmargin.structures._arrays import as_bytes

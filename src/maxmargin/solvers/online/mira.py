@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from maxmargin import _checks, _kernels
-from maxmargin.optimization.base import Run
+from maxmargin.optimization.run import Run
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.online.base import PassesState, signs_of
 from maxmargin.solvers.online.perceptron import AveragedPasses

@@ -24,8 +24,9 @@ import numpy as np
 
 from maxmargin import _kernels
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import Run, Start, checked_points
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import Run, checked_points
+from maxmargin.optimization.solver import Start
 from maxmargin.solvers.online.base import OnlinePasses, PassesState, in_one_place, signs_of
 from maxmargin.structures.base import FloatArray
 

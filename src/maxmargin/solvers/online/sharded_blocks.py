@@ -24,8 +24,8 @@ import numpy as np
 
 from maxmargin import _threads
 from maxmargin.execution import Piece
-from maxmargin.optimization.base import Run, StateDict
-from maxmargin.optimization.saved import array, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, number, require, vector
+from maxmargin.optimization.run import Run
 from maxmargin.solvers.online import blocks
 from maxmargin.solvers.online.base import finite_pass, ridge_of
 from maxmargin.structures.base import FloatArray

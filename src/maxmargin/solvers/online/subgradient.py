@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from maxmargin import _kernels
-from maxmargin.optimization.base import Run, Start
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import Run
+from maxmargin.optimization.solver import Start
 from maxmargin.solvers.online.base import OnlinePasses, PassesState, ridge_of, signs_of
 
 

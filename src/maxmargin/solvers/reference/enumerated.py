@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import NonFiniteError, Run, alternatives
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import alternatives
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.reference.conic import minimize
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus, Structure

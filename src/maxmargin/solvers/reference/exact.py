@@ -21,8 +21,9 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._sparse import sp
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.reference import enumerated
 from maxmargin.solvers.reference.conic import minimize

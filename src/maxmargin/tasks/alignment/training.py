@@ -24,10 +24,10 @@ from maxmargin._messages import shown
 from maxmargin.execution import Executor
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
-from maxmargin.optimization.base import Solver, Start
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.files import Checkpoint
+from maxmargin.optimization.checkpoints.saved import vector
 from maxmargin.optimization.loop import ConvergenceWarning, convergence_warning
-from maxmargin.optimization.saved import vector
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.optimization.stopping import Status
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import SimplicialDecomposition

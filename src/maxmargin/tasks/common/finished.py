@@ -10,8 +10,8 @@ import numpy as np
 
 from maxmargin._digest import digest
 from maxmargin._version import __version__
-from maxmargin.optimization.checkpoint_files import Checkpoint, CheckpointFiles
-from maxmargin.optimization.saved import require
+from maxmargin.optimization.checkpoints.files import Checkpoint, CheckpointFiles
+from maxmargin.optimization.checkpoints.saved import require
 
 Result = dict[str, Any]
 """Arrays, and plain JSON values, by name."""

@@ -20,8 +20,8 @@ from maxmargin import _checks, _threads
 from maxmargin._digest import digest
 from maxmargin._messages import shown
 from maxmargin.model import Training
-from maxmargin.optimization.checkpoint_files import Checkpoint
-from maxmargin.optimization.saved import array, require
+from maxmargin.optimization.checkpoints.files import Checkpoint
+from maxmargin.optimization.checkpoints.saved import array, require
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates

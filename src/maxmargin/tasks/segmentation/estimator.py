@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.execution import Executor
-from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
+from maxmargin.optimization.solver import Solver
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder

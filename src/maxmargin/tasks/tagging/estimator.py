@@ -18,9 +18,9 @@ from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.execution import Executor
 from maxmargin.model import Metric
-from maxmargin.optimization.base import Solver
 from maxmargin.optimization.callbacks import Callback
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.files import Checkpoint
+from maxmargin.optimization.solver import Solver
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Given

@@ -21,7 +21,8 @@ from maxmargin.execution import ShardedProblem
 from maxmargin.features.parts import Stacked
 from maxmargin.features.supported import GrowingSupport, SupportedRows
 from maxmargin.model import Model
-from maxmargin.optimization.base import NonFiniteError, Solver, Start
+from maxmargin.optimization.run import NonFiniteError
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.tagging.dev import DevSentences

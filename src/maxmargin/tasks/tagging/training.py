@@ -33,9 +33,10 @@ from maxmargin.features.supported import Support
 from maxmargin.losses import LabelCost, Loss
 from maxmargin.model import Model
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.base import NonFiniteError, Run, Solver, Start
 from maxmargin.optimization.callbacks import ProgressBar
 from maxmargin.optimization.loop import generator
+from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.structures._arrays import offsets_of

@@ -25,7 +25,7 @@ from maxmargin._callers import callers_level
 from maxmargin._digest import digest
 from maxmargin._vectors import rises
 from maxmargin.execution import Executor
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.translation.cooccurrences import Cooccurrences, PreparedBitext
 from maxmargin.tasks.alignment.translation.models import EMIteration, TranslationModel, WordProbabilities, learn

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin._version import __version__
-from maxmargin.optimization.checkpoint_files import START_OVER, Checkpoint, CheckpointError, CheckpointFiles
-from maxmargin.optimization.saved import array, count, require
+from maxmargin.optimization.checkpoints.files import START_OVER, Checkpoint, CheckpointError, CheckpointFiles
+from maxmargin.optimization.checkpoints.saved import array, count, require
 
 
 class SavedTables:

@@ -15,8 +15,8 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.features.parts import PartFeatures
-from maxmargin.optimization.base import Solver
-from maxmargin.optimization.checkpoint_files import Checkpoint
+from maxmargin.optimization.checkpoints.files import Checkpoint
+from maxmargin.optimization.solver import Solver
 from maxmargin.problem import CandidateSets
 from maxmargin.problem.good import FORMULATIONS
 from maxmargin.structures.base import FloatArray, IntArray

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from maxmargin import _threads
 from maxmargin.encoders.base import State
-from maxmargin.optimization.saved import array
+from maxmargin.optimization.checkpoints.saved import array
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.finished import Finished

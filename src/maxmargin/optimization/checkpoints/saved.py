@@ -14,6 +14,10 @@ import numpy as np
 from maxmargin._messages import quoted
 from maxmargin.structures.base import FloatArray
 
+StateDict = dict[str, Any]
+"""Arrays (float64, float32, int64, int32 or uint8) and numbers by name: the state of a solver or of a callback, as a
+checkpoint stores it."""
+
 MOST = 1 << 53
 """Counters stay below this: larger ones are not exact in the history."""
 

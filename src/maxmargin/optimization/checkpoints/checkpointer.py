@@ -5,7 +5,7 @@ the random numbers, the counters, the best weights, the history and the states o
 steps, at a certificate or where Ctrl-C ends the run, and written to a new file that then replaces the old one, which is
 kept beside it: a run whose last checkpoint is damaged resumes from the one before and ends with the same bits, too.
 The format is that of model files (:mod:`maxmargin.model_file`): plain arrays, and numbers that are exact. All of it is
-checked before a run resumes (:mod:`maxmargin.optimization.restored` and ``load_state_dict`` of the solver).
+checked before a run resumes (:mod:`maxmargin.optimization.checkpoints.restored` and ``load_state_dict`` of the solver).
 
 Cost: nothing between saves; for a save the state as plain arrays, which are hashed, written and released.
 """
@@ -24,14 +24,14 @@ import numpy as np
 from maxmargin._interrupts import defer_interrupts
 from maxmargin._messages import shown
 from maxmargin._version import __version__
-from maxmargin.optimization import restored
-from maxmargin.optimization.base import Solver, StateDict
 from maxmargin.optimization.callbacks import Callback, Validation
 from maxmargin.optimization.carry import Carry
 from maxmargin.optimization.certificate import CertificateError
-from maxmargin.optimization.checkpoint_files import START_OVER, Checkpoint, CheckpointError, CheckpointFiles
-from maxmargin.optimization.restored import BOUNDS, FIELDS
-from maxmargin.optimization.saved import require, vector
+from maxmargin.optimization.checkpoints import restored
+from maxmargin.optimization.checkpoints.files import START_OVER, Checkpoint, CheckpointError, CheckpointFiles
+from maxmargin.optimization.checkpoints.restored import BOUNDS, FIELDS
+from maxmargin.optimization.checkpoints.saved import StateDict, require, vector
+from maxmargin.optimization.solver import Solver
 from maxmargin.problem import BaseProblem
 
 

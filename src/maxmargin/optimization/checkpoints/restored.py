@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin._messages import quoted
-from maxmargin.optimization.base import Counters, Run, StateDict
 from maxmargin.optimization.callbacks import Record
 from maxmargin.optimization.certificate import Certificate, Responses
-from maxmargin.optimization.saved import MOST, array, count, number, require, value_of
+from maxmargin.optimization.checkpoints.saved import MOST, StateDict, array, count, number, require, value_of
+from maxmargin.optimization.run import Counters, Run
 from maxmargin.problem import ROUNDING, BaseProblem, InexactError
 from maxmargin.structures.base import FloatArray
 
