@@ -1,15 +1,20 @@
 """What a round of Ray costs, and what two workers gain over one, on machine-aligned pairs as in the 2005 report.
 
-    python benchmarks/ray_scaling.py [--data FOLDER] [--pairs 5000] [--iterations 20]
+    python benchmarks/ray_scaling.py [--data FOLDER] [--pairs 5000] [--iterations 30] [--weights 0]
 
-Prints one JSON object: milliseconds of a round of two actors that do nothing, of a call of a session that does nothing
-with messages as long as the weights, and seconds of an iteration of dual extragradient with one and two workers of one
-thread each. Without the data of the Hansards, two synthetic languages.
+Prints one JSON object. First milliseconds of a round of two actors that do nothing, and of a call of a session that
+does nothing with messages as long as the weights (or as ``--weights``). Then, for iterations of dual extragradient on
+one worker and on two of one thread each, which take turns: seconds of wall time; CPU seconds of this process, and of
+each worker's work; and the critical path, which is this process and the slowest worker. ``ideal`` is the critical path
+of two workers whose shards take what they took one worker, one after the other: what is lost against it is the cost of
+working at the same time (memory, caches, other processes). Medians. Without the data of the Hansards, two synthetic
+languages.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -23,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent / "papers"))
 import alignment_workloads as alignment
 
 import maxmargin as mm
-from maxmargin.execution import HeldPieces, Piece, Ray
+from maxmargin.execution import HeldPieces, Piece, Ray, Session, ShardedProblem
 from maxmargin.execution.ray import connected
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
@@ -44,6 +49,68 @@ def nothing(piece: Piece, memory: Any, weights: Any) -> tuple[tuple[Any], Any]:
     return (weights,), memory
 
 
+def timed(piece: Any, memory: Any, work: Any, *args: Any) -> tuple[Any, Any]:
+    """Work, and the CPU seconds that it took: those of its thread, as there is only one."""
+    began = time.thread_time()
+    found, memory = work(piece, memory, *args)
+    return (*found, [time.thread_time() - began]), memory
+
+
+class Watched:
+    """A session whose sums are timed where they are made, shard by shard."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.cpu = session, np.zeros(session.n_shards)
+        self.pieces: list[float] = []
+        self._sums = session.sums
+        session.sums = self.sums  # type: ignore[method-assign]
+
+    def sums(self, work: Any, *args: Any, eager: bool = False) -> tuple[Any, ...]:
+        """The sums of the session."""
+        *found, self.pieces = self._sums(timed, work, *args, eager=eager)
+        edges = self.session.shard_edges.tolist()
+        self.cpu = np.array([sum(self.pieces[first:last]) for first, last in itertools.pairwise(edges)])
+        return tuple(found)
+
+
+class Steps:
+    """Iterations of a solver, timed one by one."""
+
+    def __init__(self, problem: Any, executor: Ray, pieces: int) -> None:
+        self.solver = mm.DualExtragradient(store_duals=False, warm_starts=False)
+        source = HeldPieces.of(problem, self.solver.shard_size, pieces)
+        session = executor.open(source)
+        whole = ShardedProblem(source, like=problem.select([])).over(session)
+        self.run = Run(whole, np.random.default_rng(0), session, problem, warm_starts=False)
+        self.state = self.solver.init(self.run, Start())
+        self.watched = Watched(session)
+        self.step()
+        self.wall, self.driver, self.workers, self.pieces = [], [], [], []
+
+    def step(self) -> None:
+        """One iteration."""
+        self.state = self.solver.step(self.run, self.state)
+
+    def measure(self) -> None:
+        """One iteration, timed."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.step()
+        self.driver.append(time.process_time() - cpu)
+        self.wall.append(time.perf_counter() - wall)
+        self.workers.append(self.watched.cpu)
+        self.pieces.append(self.watched.pieces)
+
+    def found(self) -> dict[str, Any]:
+        """Seconds of an iteration."""
+        workers = np.array(self.workers)
+        return {
+            "wall": float(np.median(self.wall)),
+            "driver CPU": float(np.median(self.driver)),
+            "worker CPU": np.median(workers, axis=0).tolist(),
+            "critical path": float(np.median(np.array(self.driver) + workers.max(axis=1))),
+        }
+
+
 class Idle:
     """An actor that does nothing."""
 
@@ -56,33 +123,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="Folder of the Hansards.")
     parser.add_argument("--pairs", type=int, default=5000)
-    parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--weights", type=int, default=0, help="Length of the messages of calls that do nothing.")
     options = parser.parse_args()
     text = alignment.synthetic(40, options.pairs) if options.data is None else alignment.hansards(options.data)
     encoder = text.encoder(withheld=alignment.WITHHELD)
-    pairs = text.machine_aligned(encoder, options.pairs)
-    problem = pairs.problem(Settings(C=0.01, loss=alignment.LOSS), 0.01)
-    solver = mm.DualExtragradient(store_duals=False, warm_starts=False)
-    executors = {workers: Ray(workers=workers, threads=1) for workers in (1, 2)}
-    ray = connected(executors[2])
+    problem = text.machine_aligned(encoder, options.pairs).problem(Settings(C=0.01, loss=alignment.LOSS), 0.01)
+    one, two, alone = Ray(workers=1, threads=1), Ray(workers=2, threads=1), Ray(workers=1, threads=1)
+    ray = connected(two)
     actors = [ray.remote(Idle).remote() for _ in range(2)]
     found: dict[str, Any] = {"parts": problem.n_parts, "weights": problem.n_weights}
     found["no-op Ray round, ms"] = 1e3 * median(lambda: ray.get([actor.call.remote() for actor in actors]), 200)
-    session = executors[2].open(HeldPieces.of(problem, None, 2))
-    found["no-op session call, ms"] = 1e3 * median(lambda: session.sums(nothing, np.zeros(problem.n_weights)), 200)
+    session, message = two.open(HeldPieces.of(problem, None, 2)), np.zeros(options.weights or problem.n_weights)
+    found["no-op session call, ms"] = 1e3 * median(lambda: session.sums(nothing, message), 200)
     session.close()
-    for workers, executor in executors.items():
-        run = Run.of(problem, np.random.default_rng(0), solver.shard_size, executor=executor, sharded=True)
-        run.warm_starts = False
-        states = [solver.init(run, Start())]
-
-        def step(run: Run = run, states: list[Any] = states) -> None:
-            states[0] = solver.step(run, states[0])
-
-        found[f"seconds an iteration, {workers} workers"] = median(step, options.iterations)
-        run.session.close()
-    one, two = (found[f"seconds an iteration, {workers} workers"] for workers in (1, 2))
-    print(json.dumps({**found, "speedup": one / two}))
+    runs = {"one worker": Steps(problem, one, 1), "two workers": Steps(problem, two, 2)}
+    halves = Steps(problem, alone, 2)  # the shards of two workers, one after the other
+    for _ in range(options.iterations):
+        for steps in (*runs.values(), halves):
+            steps.measure()
+    found |= {f"seconds an iteration, {name}": steps.found() for name, steps in runs.items()}
+    separate = [np.median(own) for own in np.array(halves.pieces).T]
+    slow, fast = (found[f"seconds an iteration, {name}"] for name in runs)
+    ideal = fast["driver CPU"] + max(separate)
+    found |= {
+        "speedup, wall": slow["wall"] / fast["wall"],
+        "speedup, critical path": slow["critical path"] / fast["critical path"],
+        "ideal": {"critical path": ideal, "speedup": slow["critical path"] / ideal, "shards": separate},
+        "CPU of two workers over one": sum(fast["worker CPU"]) / sum(slow["worker CPU"]),
+    }
+    for steps in (*runs.values(), halves):
+        steps.run.session.close()
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import contextlib
 import io
 import logging
 import os
+import pickle
 import time
 import uuid
 import warnings
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks, _threads
+from maxmargin import _checks, _memory, _threads
 from maxmargin.execution.pieces import HeldPieces, PieceSource, ShardError
 from maxmargin.execution.session import Executor, Session, Shard, Total, Work
 
@@ -132,10 +133,14 @@ class _Worker:
     def load(self, run: str, source: PieceSource | bytes, threads: int) -> None:
         """Begin a run with the pieces of a source, or of one as bytes."""
         self.run, self.shard, self.threads = "", Shard(HeldPieces([])), threads
+        if run:
+            _memory.keep_arrays()
+        else:
+            _memory.give_back()
         self.shard = Shard(_loads(source) if isinstance(source, bytes) else source)
         self.run = run
 
-    def call(self, run: str, verb: str, blob: bytes, settles: bool) -> tuple[str, Any, bool]:
+    def call(self, run: str, verb: str, message: bytes | list[Any], settles: bool) -> tuple[str, Any, bool]:
         """Work on all pieces; first the memories of the last call count if that ``settles``.
 
         Returns "done" with the result, or "failed" with an exception, and whether some memory changed.
@@ -150,7 +155,7 @@ class _Worker:
             if settles:
                 shard.commit()
             before = list(shard.memories)
-            work, args, eager = _loads(blob)
+            work, args, eager = _unpacked(message)
             with _threads.threads(self.threads), np.errstate(over="ignore", invalid="ignore"):
                 result: Any = shard.sums(work, args, eager=eager) if verb == "sums" else None
                 if verb == "each":
@@ -182,6 +187,27 @@ def _loads(blob: bytes) -> Any:
     from ray import cloudpickle
 
     return cloudpickle.loads(blob)
+
+
+def _packed(given: Any) -> list[Any]:
+    """What a call sends, as bytes, followed by the large arrays in it, which workers then map instead of copying."""
+    from ray import cloudpickle
+
+    arrays: list[Any] = []
+
+    def apart(buffer: pickle.PickleBuffer) -> bool:
+        """Keep small arrays among the rest."""
+        raw = buffer.raw()
+        if raw.nbytes > SENT_TWICE:
+            arrays.append(np.frombuffer(raw, dtype=np.uint8))
+        return raw.nbytes <= SENT_TWICE
+
+    pickler: Any = cloudpickle
+    return [pickler.dumps(given, protocol=5, buffer_callback=apart), *arrays]
+
+
+def _unpacked(message: bytes | list[Any]) -> Any:
+    return _loads(message) if isinstance(message, bytes) else pickle.loads(message[0], buffers=message[1:])
 
 
 def _portable(error: Exception) -> Exception:
@@ -259,10 +285,9 @@ class _RaySession(Session):
 
     def _call(self, verb: str, given: tuple[Any, ...]) -> list[Any]:
         """One round trip; memories count once every shard has answered."""
-        blob: Any = _dumps(given)
-        size = len(blob)
-        if size > SENT_TWICE:
-            blob = self.ray.put(blob)
+        message = _packed(given)
+        size = sum(map(len, message))
+        blob: Any = self.ray.put(message) if size > SENT_TWICE else message[0]
         settles, self._settled = self._settled, False
         began = time.monotonic()
         waiting = [place.call(verb, blob, settles) for place in self.places]
