@@ -91,7 +91,8 @@ def test_the_package_alone_is_light():
     "modules",
     [
         "structures.chains.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
-        "tasks.common.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table, maxmargin.tasks.tagging.metrics",
+        "tasks.common.files.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table",
+        "tasks.tagging.metrics.scores",
         "tasks.tagging.metrics.tables",
         "solvers, maxmargin.problem",
     ],

@@ -21,7 +21,7 @@ from maxmargin import _files, _interrupts, model_file
 from maxmargin.cli import app
 from maxmargin.model import load
 from maxmargin.optimization.checkpoints.files import PREVIOUS
-from maxmargin.tasks.common.checkpoints import Checkpoints
+from maxmargin.tasks.common.cli.checkpoints import Checkpoints
 
 TAG = ("--columns", "word,pos,label,_", "--label", "label", "--jobs", "1")
 LONG = (*TAG, "--C", "0.1", "--folds", "0", "--tol", "1e-9", "--max-iter", "40")
@@ -132,7 +132,7 @@ PHASES: list[tuple[tuple[str, ...], str, str]] = [
     (ALIGNER, SOLVING, BEST),
     (ALIGNER, SOLVING + " 3", BEST),
     (ALIGNER, SAVING, NOTHING),
-    (ALIGNER, "maxmargin.tasks.alignment.cli.options:report", "out was written"),
+    (ALIGNER, "maxmargin.tasks.alignment.cli.saving:report", "out was written"),
     (SEGMENTER, "maxmargin.tasks.segmentation.files.train:learn_codes", NOTHING),
     (SEGMENTER, SOLVING, f"no model was written; {RESUMES}"),
     (SEGMENTER, SOLVING + " 3", BEST_AND_KEPT),

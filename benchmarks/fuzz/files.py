@@ -28,7 +28,7 @@ from maxmargin.tasks.alignment import WordAligner
 from maxmargin.tasks.alignment.io.bitext import read_bitext, read_sentences
 from maxmargin.tasks.alignment.io.corpus import parse_corpus
 from maxmargin.tasks.alignment.io.link_files import open_links
-from maxmargin.tasks.common.text import read_text
+from maxmargin.tasks.common.files.text import read_text
 from maxmargin.tasks.reranking import Reranker
 from maxmargin.tasks.reranking.io.features import read_columns
 from maxmargin.tasks.reranking.io.files import read_nbest
@@ -44,7 +44,7 @@ from maxmargin.tasks.segmentation.io.images import read_image, write_image
 from maxmargin.tasks.segmentation.io.masks import learn_codes, read_mask, read_seeds, write_mask
 from maxmargin.tasks.segmentation.io.scans import learn_scan_codes, read_scan, write_scan
 from maxmargin.tasks.tagging import SequenceTagger
-from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.files import read_tagged
 
 _folders: list[Any] = []

@@ -22,7 +22,7 @@ from maxmargin.model import SPARSE_FLOOR, SPARSE_LIMIT
 from maxmargin.tasks.alignment.io.bitext import read_sentences
 from maxmargin.tasks.alignment.io.link_files import open_links, read_links
 from maxmargin.tasks.alignment.metrics.files import evaluate_files
-from maxmargin.tasks.common.text import EXPANSION, FileError, read_bytes
+from maxmargin.tasks.common.files.text import EXPANSION, FileError, read_bytes
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.lattices import read_lattices
 from maxmargin.tasks.segmentation.io.classes import parse_classes

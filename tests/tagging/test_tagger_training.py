@@ -22,7 +22,7 @@ from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
-from maxmargin.tasks.tagging.encoder.gold import LabeledRows
+from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
 from maxmargin.training import Examples, Settings
 
 FINE = {"tol": 1e-8, "max_iter": 20000}

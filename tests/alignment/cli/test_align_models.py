@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import WordAligner, evaluate, read_bitext, read_links, read_references, write_links
-from maxmargin.tasks.alignment.cli import options
+from maxmargin.tasks.alignment.cli import blocks, options
 
 LONG = "warning: sentence pair 5 has more than 1000 words on a side and gets no links (1 such pair); split it\n"
 ESTIMATED = (
@@ -531,7 +531,7 @@ def test_warnings_come_before_the_error(monkeypatch):
     def full(*args, **settings):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(options, "write_links", full)
+    monkeypatch.setattr(blocks, "write_links", full)
     answer = runner.invoke(app, ["align", "predict", "model", "--source", "odd.en", "--target", "odd.fr"])
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert answer.stderr == LONG + "error: No space left on device\n"
@@ -541,7 +541,8 @@ def test_predictions_that_are_interrupted(monkeypatch):
     def stop(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(options, "write_links", stop)
+    for module in (blocks, options):
+        monkeypatch.setattr(module, "write_links", stop)
     for verb in (("predict", "model", *PAIRS), ("symmetrize", "--forward", "links20", "--backward", "links20")):
         answer = runner.invoke(app, ["align", *verb])
         assert (answer.exit_code, answer.stderr) == (130, "interrupted; the output is incomplete\n")

@@ -22,7 +22,7 @@ from maxmargin.tasks.alignment.io.sentences import (
     require_extra,
     warn_of_long,
 )
-from maxmargin.tasks.common.text import words_of
+from maxmargin.tasks.common.files.text import words_of
 
 
 def test_pairs():

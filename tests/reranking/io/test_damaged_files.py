@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.lattices import read_lattices, write_lattices
 from maxmargin.tasks.reranking.io.write import write_nbest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lists import NUMBER, TEXT
 
 from maxmargin.encoders.data.inputs import WordLattice
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.reranking.io.lattice_formats.arcs import NO_WORD
 from maxmargin.tasks.reranking.io.lattices import Lattices, read_lattices, write_lattices
 from maxmargin.tasks.reranking.made import made_lattices

@@ -10,7 +10,7 @@ import pytest
 from data import FOLDER
 from lists import named
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.inputs import read_references
 

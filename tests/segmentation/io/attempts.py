@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 
 
 def read_or_refuse(read, path):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io import pixels
 from maxmargin.tasks.segmentation.io.deep_png import decode_deep
 from maxmargin.tasks.segmentation.io.images import read_image, resize_image, resize_labels, write_image

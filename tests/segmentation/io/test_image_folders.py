@@ -7,7 +7,7 @@ import pytest
 from data import FOLDER
 from drawn import saved_by_pillow
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.folders import (
     LabeledImages,

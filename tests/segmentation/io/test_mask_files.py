@@ -8,7 +8,7 @@ from data import FOLDER
 from drawn import saved_by_pillow
 from PIL import Image
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.images import read_image
 from maxmargin.tasks.segmentation.io.masks import class_color, learn_codes, read_mask, write_mask

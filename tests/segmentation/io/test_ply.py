@@ -10,7 +10,7 @@ from attempts import read_or_refuse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.points import Scan
 from maxmargin.tasks.segmentation.io.scans import read_scan, write_scan
 

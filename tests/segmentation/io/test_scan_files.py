@@ -10,7 +10,7 @@ from data import FOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.points import Scan
 from maxmargin.tasks.segmentation.io.scans import learn_scan_codes, point_classes, read_scan, write_scan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.images import write_image
 from maxmargin.tasks.segmentation.io.masks import write_mask

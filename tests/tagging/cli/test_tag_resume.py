@@ -17,7 +17,7 @@ from commands import runner
 import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.optimization.checkpoints.checkpointer import FileCheckpointer
-from maxmargin.tasks.common.checkpoints import Checkpoints
+from maxmargin.tasks.common.cli.checkpoints import Checkpoints
 from maxmargin.tasks.tagging.io.corpus import load_corpus
 
 LONG = ("--tol", "1e-9", "--max-iter", "200", "--save-every", "0", "--columns", "word,pos,label,_", "--label", "label")

@@ -10,7 +10,7 @@ from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.columns.mentions import with_mentions
 from maxmargin.tasks.tagging.encoder.columns.word_classes import WordClasses
 from maxmargin.tasks.tagging.encoder.presets import PRESETS, preset
-from maxmargin.tasks.tagging.encoder.templates import MENTION, Template
+from maxmargin.tasks.tagging.encoder.templates.template import MENTION, Template
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 COLUMNS = ("word", "pos")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from token_files import put, written
 
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.tagging.io.files import FORMATS, read_tagged
 
 CONLLU_LINE = "1\ta" + "\t_" * 8 + "\n"

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from maxmargin.tasks.common.blocks import TextBlocks
-from maxmargin.tasks.common.text import FileError
+from maxmargin.tasks.common.files.blocks import TextBlocks
+from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.tagging.cli.predict import Labeling, predict_file
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.io.files import read_tagged

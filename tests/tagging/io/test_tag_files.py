@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from token_files import put, written
 
-from maxmargin.tasks.common.text import FileError, open_output
+from maxmargin.tasks.common.files.text import FileError, open_output
 from maxmargin.tasks.tagging.io.conllu_objects import of_conllu
 from maxmargin.tasks.tagging.io.files import read_tagged, write_k_best, write_tagged
 from maxmargin.tasks.tagging.io.line_formats import CONLLU

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from maxmargin.tasks.common.text import AnyPath, FileError, name_of
+from maxmargin.tasks.common.files.text import AnyPath, FileError, name_of
 from maxmargin.tasks.reranking.io.features import feature_name
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.lattices import Lattices, read_lattices

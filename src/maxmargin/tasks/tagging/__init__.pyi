@@ -2,7 +2,7 @@ from .crf import CRF as CRF
 from .encoder.presets import PRESETS as PRESETS
 from .encoder.presets import preset_text as preset_text
 from .encoder.tagging import TaggingEncoder as TaggingEncoder
-from .encoder.templates import Template as Template
+from .encoder.templates.template import Template as Template
 from .estimator import SequenceTagger as SequenceTagger
 from .io.conllu_objects import of_conllu as of_conllu
 from .io.corpus import TaggedCorpus as TaggedCorpus

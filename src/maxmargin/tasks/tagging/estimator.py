@@ -25,7 +25,7 @@ from maxmargin.structures.base import FloatArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Given
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.folds import FOLDS
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate
 from maxmargin.tasks.tagging.model import TaggerModel, TrainingLog

@@ -8,7 +8,7 @@ from maxmargin.model_file import MAGIC
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.common.text import STANDARD_INPUT, FileError, count_of, problem
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, FileError, count_of, problem
 from maxmargin.tasks.tagging.io.files import TaggedText, read_tagged
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel

@@ -18,7 +18,7 @@ import numpy as np
 from maxmargin.model import Metric
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.dev import DevSentences, fitted_temperature
-from maxmargin.tasks.tagging.encoder.gold import LabeledRows
+from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
 from maxmargin.training.selection import climb
 
 FOLDS = 3

@@ -25,7 +25,7 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.weights import strongest_weights
 from maxmargin.tasks.tagging.encoder.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows, read_whole
-from maxmargin.tasks.tagging.encoder.gold import UNKNOWN, GoldLabels
+from maxmargin.tasks.tagging.encoder.labels.gold import UNKNOWN, GoldLabels
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.io.table import Codes
 

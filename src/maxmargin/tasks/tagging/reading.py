@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin._terminal import note
-from maxmargin.tasks.common.blocks import BLOCK, TextBlocks
-from maxmargin.tasks.common.text import FileError, count_of, problem
+from maxmargin.tasks.common.files.blocks import BLOCK, TextBlocks
+from maxmargin.tasks.common.files.text import FileError, count_of, problem
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.io.files import Parser, TaggedText, check_format, column_names, read_tagged, recognized
 from maxmargin.tasks.tagging.io.line_formats import (

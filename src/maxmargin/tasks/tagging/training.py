@@ -42,9 +42,9 @@ from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.dev import DevSentences
-from maxmargin.tasks.tagging.encoder.constraints import odd_sentences
 from maxmargin.tasks.tagging.encoder.extraction import read_whole
-from maxmargin.tasks.tagging.encoder.gold import LabeledRows
+from maxmargin.tasks.tagging.encoder.labels.constraints import odd_sentences
+from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.folds import FOLDS, LEAST_SENTENCES, Folds

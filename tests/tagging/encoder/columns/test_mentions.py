@@ -15,7 +15,7 @@ from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging import SequenceTagger, TokenTable
 from maxmargin.tasks.tagging.cli.predict import predict_file
 from maxmargin.tasks.tagging.encoder.columns.mentions import WINDOW, in_context, with_mentions
-from maxmargin.tasks.tagging.encoder.templates import Added
+from maxmargin.tasks.tagging.encoder.templates.template import Added
 from maxmargin.tasks.tagging.reading import ReadOptions
 
 MENTION = Added("mention", "mention", "word")

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import fail
+from maxmargin.tasks.alignment.cli.blocks import BLOCK, Aligning
 from maxmargin.tasks.alignment.cli.options import (
-    BLOCK,
-    Aligning,
     BitextTarget,
     Confidence,
     Fertility,
@@ -23,17 +22,15 @@ from maxmargin.tasks.alignment.cli.options import (
     Target,
     Threshold,
     learned_bitext,
-    left_with,
     optional_bitext,
-    save,
     settings_of,
-    tell_of_confidences,
 )
+from maxmargin.tasks.alignment.cli.saving import left_with, save
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.sentences import as_pairs
-from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import (
+from maxmargin.tasks.common.cli.checkpoints import Checkpoints
+from maxmargin.tasks.common.cli.commands import PART_WRITTEN, errors_as_lines, once, reserve
+from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
     RayAddress,
@@ -45,8 +42,8 @@ from maxmargin.tasks.common.options import (
     Verbose,
     executor_of,
 )
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, open_output
 from maxmargin.tasks.common.progress import print_lines
-from maxmargin.tasks.common.text import STANDARD_INPUT, open_output
 
 NO_LINKS = "no links were written; with --out what was learned so far is kept"
 """What Ctrl-C leaves behind before the first links."""
@@ -115,6 +112,7 @@ def bootstrap(
     if start == "none":
         fail("bootstrap labels the text by the weights it starts from; omit --start, or give it a model")
     with errors_as_lines():
+        aligning = Aligning(form or Format.pharaoh, method, confidence, threshold, adapt=False)
         once([bitext_source, bitext_target, source, target])
         learned = learned_bitext(bitext_source, bitext_target)
         asked = optional_bitext(source, target)
@@ -140,11 +138,8 @@ def bootstrap(
             return
         if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt
-        if method is None:
-            tell_of_confidences(model, confidence, threshold)
-    with errors_as_lines(PART_WRITTEN):
-        aligning = Aligning(form or Format.pharaoh, method, confidence, threshold, adapt=False)
-        with open_output(STANDARD_INPUT) as stream:
-            for first in range(0, len(to_align), BLOCK):
-                stream.write(aligning.of_block(model, (first + 1, to_align[first : first + BLOCK])))
-                stream.flush()
+        aligning.begin(model)
+    with errors_as_lines(PART_WRITTEN), open_output(STANDARD_INPUT) as stream:
+        for first in range(0, len(to_align), BLOCK):
+            stream.write(aligning.of_block(model, (first + 1, to_align[first : first + BLOCK])))
+            stream.flush()

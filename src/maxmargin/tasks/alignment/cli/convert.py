@@ -17,7 +17,7 @@ from maxmargin.tasks.alignment.cli.options import (
     write,
 )
 from maxmargin.tasks.alignment.io.link_files import open_links
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
+from maxmargin.tasks.common.cli.commands import PART_WRITTEN, errors_as_lines, once
 
 
 def convert(

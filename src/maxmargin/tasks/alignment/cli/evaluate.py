@@ -20,9 +20,9 @@ from maxmargin.tasks.alignment.cli.options import (
 )
 from maxmargin.tasks.alignment.metrics import tables
 from maxmargin.tasks.alignment.metrics.files import evaluate_files
-from maxmargin.tasks.common.commands import errors_as_lines, once
-from maxmargin.tasks.common.options import AsJson, Level, ResamplingSeed
-from maxmargin.tasks.common.text import name_of
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once
+from maxmargin.tasks.common.cli.options import AsJson, Level, ResamplingSeed
+from maxmargin.tasks.common.files.text import name_of
 
 
 def evaluate(

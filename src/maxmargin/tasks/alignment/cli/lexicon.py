@@ -11,8 +11,8 @@ import typer
 
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.translation.lexicon import Lexicon
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, writable
-from maxmargin.tasks.common.text import count_of, open_output
+from maxmargin.tasks.common.cli.commands import PART_WRITTEN, errors_as_lines, writable
+from maxmargin.tasks.common.files.text import count_of, open_output
 
 
 def lexicon(

@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import sys
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from functools import partial
-from io import StringIO
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maxmargin._interrupts import defer_interrupts
-from maxmargin._terminal import report
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.alignment.confidence import UNCALIBRATED
-from maxmargin.tasks.alignment.io.bitext import Bitext, bitext_blocks, read_bitext
+from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.io.link_files import write_links
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.io.links import Prediction, Reference
-from maxmargin.tasks.alignment.io.sentences import SentencePair, alignable, read_pairs, warn_of_long
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
 from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning
-from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import saving, written_line
-from maxmargin.tasks.common.resumable import Run, open_blocks
-from maxmargin.tasks.common.text import FileError
-from maxmargin.tasks.common.workers import Workers
+from maxmargin.tasks.common.files.text import FileError
 
 if TYPE_CHECKING:
     from maxmargin.tasks.alignment.training import AlignerSettings
     from maxmargin.tasks.alignment.translation.sharded_bitext import NumberedPairs
-
-BLOCK = 10_000
-"""Sentence pairs that are aligned at a time, unless that is given."""
 
 RECOGNIZED = "recognized, except talp"
 """The default of the format of a file, in the help."""
@@ -143,23 +124,6 @@ def learned_bitext(source: str, target: str | None) -> NumberedPairs:
     return read_compact(source, target)
 
 
-def blocks_of(
-    source: str, target: str | None, extras: Mapping[str, str], sizes: Iterator[int] | None
-) -> Iterator[list[SentencePair]]:
-    """Read sentence pairs block by block, so that memory does not grow with the text; files of links are read whole.
-
-    Args:
-        source: source sentences, or lines of both languages.
-        target: target sentences.
-        extras: names and files of extra columns.
-        sizes: the number of pairs of each block, without end; None takes pairs as they come.
-    """
-    if extras:
-        pairs = iter(read_pairs(source, target, extra=extras))
-        return iter(lambda: list(islice(pairs, BLOCK if sizes is None else next(sizes))), [])
-    return ([SentencePair(*pair) for pair in part] for part in bitext_blocks(source, target, sizes))
-
-
 def extra_files(given: Sequence[str] | None, option: str = "--extra") -> dict[str, str]:
     """Names and files of ``NAME=FILE``."""
     found: dict[str, str] = {}
@@ -191,83 +155,6 @@ def settings_of(
     )
 
 
-class UnknownWordsOnce:
-    """Surrounds the blocks of a text, and lets only one of them warn of unknown words."""
-
-    def __init__(self) -> None:
-        self._said = False
-
-    @contextmanager
-    def block(self) -> Iterator[None]:
-        """Surround a block."""
-        caught: list[warnings.WarningMessage] = []
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                yield
-        finally:
-            for one in caught:
-                unknown = issubclass(one.category, UnknownWordsWarning)
-                if not (unknown and self._said):
-                    warnings.warn(one.message, one.category, stacklevel=2)
-                self._said |= unknown
-
-
-def left_behind(written: Sequence[Path], best: bool) -> str:
-    """What Ctrl-C leaves of a training: nothing, translation models, the best weights so far, or the whole model."""
-    if not written:
-        return "nothing was written"
-    bare = not AlignerModel.load(written[0]).trained
-    rest = f" with translation models, but without weights: --reuse {written[0]} uses them again" if bare else ""
-    return written_line(written[0], best) + rest
-
-
-def tell_of_confidences(model: AlignerModel, confidence: bool, threshold: float | None) -> None:
-    """Warn if confidences are asked for that no annotated pairs of these languages vouch for."""
-    if (confidence or threshold is not None) and not model.calibrated:
-        warnings.warn(
-            f"confidences are {model.metadata.get('confidences', UNCALIBRATED)}: take them as a ranking, and check "
-            "some links, or give annotated pairs to align train",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
-def left_with(checkpoints: Checkpoints) -> Callable[[Sequence[Path], bool], str]:
-    """What Ctrl-C leaves of a training that saves checkpoints."""
-
-    def left(written: Sequence[Path], best: bool) -> str:
-        model = [one for one in written if one == checkpoints.out]  # not checkpoints
-        return "; ".join(filter(None, (left_behind(model, best), checkpoints.kept())))
-
-    return left
-
-
-def save(
-    model: AlignerModel, checkpoints: Checkpoints, began: float, *, least: float, annotated: int, as_json: bool
-) -> None:
-    """Write a model file, with word pairs of at least a probability, remove its checkpoints, and report on it."""
-    out = checkpoints.out
-    if not model.trained:  # interrupted before the first weights: translation models alone replace no other model
-        if not out.exists():
-            model.save(out, min_probability=least)
-        raise KeyboardInterrupt
-    with saving(model) as complete, defer_interrupts():
-        model.save(out, min_probability=least)
-        if complete:
-            checkpoints.remove()
-    metadata = {
-        "model": str(out),
-        "megabytes": out.stat().st_size / 1e6,
-        "bitext_pairs": model.encoder.models.n_pairs,
-        "annotated_pairs": annotated,
-        "weights": len(model.weights),
-        **{key: value for key, value in model.metadata.items() if value is not None},
-        "seconds": time.perf_counter() - began,
-    }
-    report(metadata, as_json=as_json)
-
-
 def write(
     links: Iterable[IntArray | Prediction | Reference],
     form: Format,
@@ -278,93 +165,3 @@ def write(
     """Write links to standard output and flush it, so that a closed pipe raises here, not at the end of the process."""
     write_links(sys.stdout, links, form.value, first=first, sentences=sentences)
     sys.stdout.flush()
-
-
-@dataclass(frozen=True)
-class Aligning:
-    """How sentence pairs are aligned, and their links written; its attributes are options of commands."""
-
-    form: Format = Format.pharaoh
-    method: Method | None = None
-    confidence: bool = False
-    threshold: float | None = None
-    adapt: bool = True
-
-    def opened(self, path: Path, n_jobs: int | None) -> Callable[[tuple[int, list[SentencePair]]], bytes]:
-        """Return :meth:`of_block` for the model of a file: what each worker does."""
-        return partial(self.of_block, AlignerModel.load(path, n_jobs=n_jobs))
-
-    def of_block(self, model: AlignerModel, block: tuple[int, list[SentencePair]]) -> bytes:
-        """Return what is written of pairs, of which the first has the given number."""
-        first, pairs = block
-        words = [(pair.source, pair.target) for pair in pairs] if self.form is Format.a3 else None
-        warn_of_long(pairs, first=first)
-        pairs = alignable(pairs)
-        found: Sequence[IntArray | Prediction]
-        if self.method is not None:
-            if self.confidence or self.threshold is not None:
-                raise ValueError(f"--method {self.method.value} has no confidences; omit --confidence and --threshold")
-            found = model.align_hmm(pairs, method=self.method.value, adapt=self.adapt)
-        elif self.confidence or self.threshold is not None:
-            links = model.align(pairs, threshold=self.threshold, adapt=self.adapt)
-            found = links if self.confidence else [one.links for one in links]
-        else:
-            found = model.predict(pairs, adapt=self.adapt)
-        stream = StringIO()
-        write_links(stream, found, self.form.value, first=first, sentences=words)
-        return stream.getvalue().encode()
-
-
-def write_blocks(
-    aligner: AlignerModel,
-    work: BlockWork,
-    blocks: Iterator[list[SentencePair]],
-    out: str,
-    *,
-    path: Path,
-    workers: Workers,
-    ready: Callable[[], bool],
-    run: Run,
-) -> None:
-    """Write what ``work`` makes of the blocks of a text, one after the other.
-
-    Args:
-        aligner: the model.
-        work: makes lines of the pairs of a block.
-        blocks: the sentence pairs.
-        out: a file, or ``-``.
-        path: the file of the model, for workers.
-        workers: where blocks are worked on.
-        ready: whether the next block can be read without waiting.
-        run: what a run that resumes must have in common with this one.
-    """
-    make = partial(partial, work.of_block, aligner) if workers.here else partial(work.opened, path, workers.threads)
-    once_only = UnknownWordsOnce()
-    with (
-        open_blocks(out, run) as stream,
-        closing(workers.map(make, islice(_numbered(blocks), stream.done, None), ready)) as found,
-    ):
-        while True:
-            with once_only.block():
-                data = next(found, None)
-            if data is None:
-                return
-            stream.write(data)
-
-
-def _numbered(blocks: Iterable[list[SentencePair]]) -> Iterator[tuple[int, list[SentencePair]]]:
-    """Yield the number of the first pair of each block, from 1, and the block."""
-    first = 1
-    for some in blocks:
-        yield first, some
-        first += len(some)
-
-
-class BlockWork(Protocol):
-    """What a command makes of the blocks of a text."""
-
-    def of_block(self, model: AlignerModel, block: tuple[int, list[SentencePair]]) -> bytes:
-        """Return what is written of a block, whose first pair has the given number."""
-
-    def opened(self, path: Path, n_jobs: int | None) -> Callable[[tuple[int, list[SentencePair]]], bytes]:
-        """Return :meth:`of_block` for the model of a file: what each worker does."""

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from maxmargin.tasks.alignment.cli.options import (
-    BLOCK,
-    Extra,
-    Out,
-    Source,
-    Target,
-    blocks_of,
-    extra_files,
-    write_blocks,
-)
-from maxmargin.tasks.alignment.io.sentences import SentencePair
-from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.common.blocks import has_come
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, writable
-from maxmargin.tasks.common.options import Jobs, RayAddress, ResumeOutput, Verbose, WorkerCount
+from maxmargin.tasks.alignment.cli.blocks import BLOCK, Scoring, write_blocks
+from maxmargin.tasks.alignment.cli.options import Extra, Out, Source, Target
+from maxmargin.tasks.common.cli.options import Jobs, RayAddress, ResumeOutput, Verbose, WorkerCount
+from maxmargin.tasks.common.files.text import STANDARD_INPUT
 from maxmargin.tasks.common.progress import print_lines
-from maxmargin.tasks.common.resumable import Run, kept
-from maxmargin.tasks.common.text import STANDARD_INPUT
 from maxmargin.tasks.common.workers import Workers
 
 
@@ -52,40 +35,15 @@ def score(
     Pairs are read, scored and written block by block, so memory does not grow with the text.
     """
     print_lines(verbose)
-    if out != STANDARD_INPUT:
-        writable(Path(out), keep=[str(model), source, target], streams=True)
-    with errors_as_lines():
-        extras = extra_files(extra)
-        once([source, target, *extras.values()])
-        aligner = replace(AlignerModel.load(model, n_jobs=jobs), verbose=True)
-        # Without adaptation pairs are scored as they come.
-        blocks = blocks_of(source, target, extras, repeat(BLOCK) if adapt else None)
-        some = next(blocks, [])
-    with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else lambda written, _: kept(out, written)):
-        work = Scoring(adapt)
-        options = {**vars(work), "extra": list(extras)}
-        write_blocks(
-            aligner,
-            work,
-            chain([some] if some else [], blocks),
-            out,
-            path=model,
-            workers=Workers(workers, jobs, ray),
-            ready=partial(has_come, [source, target]),
-            run=Run(resume, model, [one for one in (source, target, *extras.values()) if one], options),
-        )
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """How sentence pairs are scored."""
-
-    adapt: bool = False
-
-    def opened(self, path: Path, n_jobs: int | None) -> Callable[[tuple[int, list[SentencePair]]], bytes]:
-        """Return :meth:`of_block` for the model of a file: what each worker does."""
-        return partial(self.of_block, AlignerModel.load(path, n_jobs=n_jobs))
-
-    def of_block(self, model: AlignerModel, block: tuple[int, list[SentencePair]]) -> bytes:
-        """Return the lines of the scores of pairs."""
-        return "".join(f"{value:.4f}\n" for value in model.score_pairs(block[1], adapt=self.adapt).tolist()).encode()
+    write_blocks(
+        model,
+        Scoring(adapt),
+        source,
+        target,
+        extra,
+        out,
+        block=BLOCK if adapt else None,
+        as_they_come=True,
+        workers=Workers(workers, jobs, ray),
+        resume=resume,
+    )

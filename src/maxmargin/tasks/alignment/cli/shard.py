@@ -10,8 +10,8 @@ import typer
 
 from maxmargin._terminal import report
 from maxmargin.tasks.alignment.cli.options import BitextTarget
-from maxmargin.tasks.common.commands import errors_as_lines, once
-from maxmargin.tasks.common.options import AsJson
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once
+from maxmargin.tasks.common.cli.options import AsJson
 
 
 def shard(

@@ -10,8 +10,8 @@ import typer
 from maxmargin._files import replacing
 from maxmargin._terminal import fail, printable
 from maxmargin.tasks.alignment.cli.options import First, From, GoldFirst, GoldFrom, Source, Target
-from maxmargin.tasks.common.commands import errors_as_lines, once, writable
-from maxmargin.tasks.common.text import count_of, name_of
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.files.text import count_of, name_of
 
 
 def show(

@@ -10,7 +10,7 @@ from maxmargin.tasks.alignment.cli.options import First, From, OptionalSource, T
 from maxmargin.tasks.alignment.io.link_formats import Format
 from maxmargin.tasks.alignment.metrics.files import symmetrize_files
 from maxmargin.tasks.alignment.metrics.symmetrization import Method
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once
+from maxmargin.tasks.common.cli.commands import PART_WRITTEN, errors_as_lines, once
 
 
 def symmetrize(

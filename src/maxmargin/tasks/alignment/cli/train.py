@@ -21,14 +21,13 @@ from maxmargin.tasks.alignment.cli.options import (
     Target,
     extra_files,
     learned_bitext,
-    left_with,
-    save,
     settings_of,
 )
+from maxmargin.tasks.alignment.cli.saving import left_with, save
 from maxmargin.tasks.alignment.io.sentences import read_annotated
-from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import (
+from maxmargin.tasks.common.cli.checkpoints import Checkpoints
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve
+from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
     ModelOut,
@@ -99,11 +98,12 @@ def train(
     began = time.perf_counter()
     print_lines(verbose)
     texts = source, target, gold, bitext_source, bitext_target, dev_source, dev_target, dev_gold
-    reserve(out, keep=texts)
     with errors_as_lines():
         given = {"C": numbers("--C", C), "false_negative": numbers("--false-negative", false_negative)}
         extras, dev_extras = extra_files(extra), extra_files(dev_extra, "--dev-extra")
-        once([*texts, *extras.values(), *dev_extras.values()])
+        files = [*texts, *extras.values(), *dev_extras.values()]
+        reserve(out, keep=files)
+        once(files)
         pairs, references = read_annotated(
             source, target, gold, extra=extras, format=gold_form, first=gold_first, skip_bad=skip_bad
         )

@@ -12,8 +12,8 @@ from maxmargin._terminal import report
 from maxmargin.tasks.alignment.cli.options import BitextTarget, MinProbability
 from maxmargin.tasks.alignment.io.compact import read_compact
 from maxmargin.tasks.alignment.model import AlignerModel
-from maxmargin.tasks.common.commands import errors_as_lines, once, reserve
-from maxmargin.tasks.common.options import AsJson, Jobs, ModelOut
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve
+from maxmargin.tasks.common.cli.options import AsJson, Jobs, ModelOut
 
 
 def update(

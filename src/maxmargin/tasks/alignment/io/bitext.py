@@ -12,8 +12,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import repeat
 
-from maxmargin.tasks.common.blocks import BLOCK, TextBlocks
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, problem, read_text, words_of
+from maxmargin.tasks.common.files.blocks import BLOCK, TextBlocks
+from maxmargin.tasks.common.files.text import (
+    AnyPath,
+    FileError,
+    count_of,
+    lines_of,
+    name_of,
+    problem,
+    read_text,
+    words_of,
+)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.bitext import bitext_blocks
 from maxmargin.tasks.alignment.io.sentences import SentencePair
-from maxmargin.tasks.common.text import AnyPath
+from maxmargin.tasks.common.files.text import AnyPath
 
 _PIECE = 1 << 14
 """Sentences whose numbers become words at a time."""

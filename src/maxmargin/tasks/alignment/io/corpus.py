@@ -17,7 +17,7 @@ from maxmargin.tasks.alignment.io.link_files import LinkFile
 from maxmargin.tasks.alignment.io.link_formats import parse
 from maxmargin.tasks.alignment.io.links import Reference
 from maxmargin.tasks.common.corpus import AnnotatedCorpus
-from maxmargin.tasks.common.text import problem, words_of
+from maxmargin.tasks.common.files.text import problem, words_of
 
 FILE = "english-french.txt"
 

@@ -24,14 +24,14 @@ from maxmargin.tasks.alignment.io.bitext import Bitext
 from maxmargin.tasks.alignment.io.formats.a3 import format_pair
 from maxmargin.tasks.alignment.io.link_formats import FIRST, FORMATS, Table, parse, recognize
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, link_keys, unpack
-from maxmargin.tasks.common.text import (
+from maxmargin.tasks.common.files.text import (
     AnyPath,
     count_of,
     name_of,
     problem,
     read_text,
 )
-from maxmargin.tasks.common.text import FileError as FileError
+from maxmargin.tasks.common.files.text import FileError as FileError
 
 _TELLING = 20
 """Number of links that are enough to tell from where positions count."""

@@ -16,7 +16,7 @@ from maxmargin._messages import quoted
 from maxmargin.tasks.alignment.io.formats import a3, json_pairs, naacl, pharaoh
 from maxmargin.tasks.alignment.io.formats.table import NUMBER
 from maxmargin.tasks.alignment.io.formats.table import Table as Table
-from maxmargin.tasks.common.text import AnyPath, problem
+from maxmargin.tasks.common.files.text import AnyPath, problem
 
 
 class Format(StrEnum):

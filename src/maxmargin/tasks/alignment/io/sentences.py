@@ -25,7 +25,7 @@ from maxmargin.tasks.alignment.io.links import (
     refuse_outside,
     sentence_of,
 )
-from maxmargin.tasks.common.text import AnyPath, count_of, name_of, words_of
+from maxmargin.tasks.common.files.text import AnyPath, count_of, name_of, words_of
 
 LONGEST_ALIGNED = 1000
 """Sentence pairs with more words on a side are not aligned, as the cost grows with the cube of the length."""

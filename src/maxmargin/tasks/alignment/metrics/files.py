@@ -10,7 +10,7 @@ from maxmargin.tasks.alignment.io.link_files import LinkFile, open_links
 from maxmargin.tasks.alignment.io.sentences import warn_of_bad
 from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, name_of
 
 
 def evaluate_files(

@@ -18,7 +18,7 @@ from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext
 from maxmargin.tasks.alignment.io.link_files import open_links
 from maxmargin.tasks.alignment.io.links import Prediction, Reference, as_links
 from maxmargin.tasks.alignment.metrics.scores import evaluate
-from maxmargin.tasks.common.text import AnyPath, name_of
+from maxmargin.tasks.common.files.text import AnyPath, name_of
 
 
 class Kind(NamedTuple):

@@ -36,7 +36,7 @@ from maxmargin.tasks.alignment.translation.passes import (
     TextSize,
 )
 from maxmargin.tasks.alignment.translation.words import DistinctWords, IndexedBitext, WordVocabulary, fingerprints
-from maxmargin.tasks.common.text import AnyPath
+from maxmargin.tasks.common.files.text import AnyPath
 
 FORMAT = 1
 INDEX, WORDS = "index.json", "words.shard"

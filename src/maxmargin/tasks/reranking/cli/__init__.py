@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from maxmargin.tasks.common.commands import ManyValues
+from maxmargin.tasks.common.cli.commands import ManyValues
 from maxmargin.tasks.reranking.cli import evaluate, export, inspect, predict, train
 
 app = typer.Typer(

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import console, printable
-from maxmargin.tasks.common.commands import errors_as_lines, once
-from maxmargin.tasks.common.options import AsJson, Level, ResamplingSeed
-from maxmargin.tasks.common.text import name_of
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once
+from maxmargin.tasks.common.cli.options import AsJson, Level, ResamplingSeed
+from maxmargin.tasks.common.files.text import name_of
 from maxmargin.tasks.reranking.cli.options import Encoding
 
 

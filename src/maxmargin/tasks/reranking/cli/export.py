@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import fail
-from maxmargin.tasks.common.commands import errors_as_lines, writable
-from maxmargin.tasks.common.text import STANDARD_INPUT, open_output
+from maxmargin.tasks.common.cli.commands import errors_as_lines, writable
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, open_output
 
 
 def export(

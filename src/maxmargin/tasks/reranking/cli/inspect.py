@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import report
-from maxmargin.tasks.common.commands import errors_as_lines
-from maxmargin.tasks.common.options import AsJson, Top
+from maxmargin.tasks.common.cli.commands import errors_as_lines
+from maxmargin.tasks.common.cli.options import AsJson, Top
 from maxmargin.tasks.common.tables import print_weights
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, once, writable
-from maxmargin.tasks.common.options import Jobs
-from maxmargin.tasks.common.text import STANDARD_INPUT
+from maxmargin.tasks.common.cli.commands import PART_WRITTEN, errors_as_lines, once, writable
+from maxmargin.tasks.common.cli.options import Jobs
+from maxmargin.tasks.common.files.text import STANDARD_INPUT
 from maxmargin.tasks.reranking.cli.options import (
     Encoding,
     Features,

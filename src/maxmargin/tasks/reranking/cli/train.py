@@ -10,9 +10,9 @@ import typer
 
 from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, printable
-from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import errors_as_lines, once, reserve, saving
-from maxmargin.tasks.common.options import (
+from maxmargin.tasks.common.cli.checkpoints import Checkpoints
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve, saving
+from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
     Level,

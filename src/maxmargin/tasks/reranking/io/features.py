@@ -20,8 +20,8 @@ from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.common.compression import plain_name
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, count_of, problem, read_text
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, AnyPath, FileError, count_of, problem, read_text
 
 _BLANKS = 1
 """The layout of cells that runs of white space separate, as the kernel numbers them."""

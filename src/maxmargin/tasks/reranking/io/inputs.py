@@ -10,7 +10,16 @@ import numpy as np
 
 from maxmargin._messages import quoted
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, name_of, paths_of, problem, read_text
+from maxmargin.tasks.common.files.text import (
+    AnyPath,
+    FileError,
+    count_of,
+    lines_of,
+    name_of,
+    paths_of,
+    problem,
+    read_text,
+)
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 

@@ -16,8 +16,8 @@ from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures._arrays import example_numbers
-from maxmargin.tasks.common.compression import plain_name
-from maxmargin.tasks.common.text import (
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import (
     STANDARD_INPUT,
     AnyPath,
     name_of,

@@ -15,7 +15,7 @@ import numpy as np
 from maxmargin._messages import quoted
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.common.text import AnyPath, count_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, count_of, problem
 from maxmargin.tasks.reranking.io.features import Entries
 from maxmargin.tasks.reranking.io.inputs import lists_of_ids
 from maxmargin.tasks.reranking.io.lists import NBestLists

@@ -6,7 +6,7 @@ import numpy as np
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 

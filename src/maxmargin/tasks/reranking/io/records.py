@@ -18,8 +18,8 @@ from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, lines_of, problem, refuse_expansion
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem, refuse_expansion
 from maxmargin.tasks.reranking.io.features import Entries, floats
 from maxmargin.tasks.reranking.io.inputs import reads_as_number
 from maxmargin.tasks.reranking.io.lists import NBestLists

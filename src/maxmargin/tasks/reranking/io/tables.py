@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin._messages import quoted
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.features import column_names, text_numbers
 from maxmargin.tasks.reranking.io.inputs import lists_of_ids, reads_as_number
 from maxmargin.tasks.reranking.io.lists import NBestLists

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 
-from maxmargin.tasks.common.text import AnyPath, FileError, problem, read_text
+from maxmargin.tasks.common.files.text import AnyPath, FileError, problem, read_text
 
 _PART = re.compile(r"(.*),([0-9]+)")
 

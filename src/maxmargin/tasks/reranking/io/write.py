@@ -13,8 +13,8 @@ import numpy as np
 
 from maxmargin._messages import quoted
 from maxmargin._sparse import sp
+from maxmargin.tasks.common.files.text import AnyPath, open_output
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, open_output
 from maxmargin.tasks.reranking.io import moses, records, tables
 from maxmargin.tasks.reranking.io.lists import NBestLists
 

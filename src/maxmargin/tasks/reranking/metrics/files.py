@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, name_of
 from maxmargin.tasks.reranking.io.inputs import read_lines, read_references
 from maxmargin.tasks.reranking.metrics.base import Metric
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import console
-from maxmargin.tasks.common.commands import errors_as_lines
-from maxmargin.tasks.common.options import AsJson, Level, ResamplingSeed
-from maxmargin.tasks.common.text import name_of
+from maxmargin.tasks.common.cli.commands import errors_as_lines
+from maxmargin.tasks.common.cli.options import AsJson, Level, ResamplingSeed
+from maxmargin.tasks.common.files.text import name_of
 from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
 
 

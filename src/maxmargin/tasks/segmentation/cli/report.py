@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import printable
-from maxmargin.tasks.common.commands import errors_as_lines, writable
-from maxmargin.tasks.common.options import Jobs
+from maxmargin.tasks.common.cli.commands import errors_as_lines, writable
+from maxmargin.tasks.common.cli.options import Jobs
+from maxmargin.tasks.common.files.text import open_output
 from maxmargin.tasks.common.progress import Stages
-from maxmargin.tasks.common.text import open_output
 from maxmargin.tasks.segmentation.cli.options import LabelColumn, ModelFile
 
 

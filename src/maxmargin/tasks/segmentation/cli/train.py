@@ -11,9 +11,9 @@ import typer
 
 from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import report
-from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import errors_as_lines, reserve, saving
-from maxmargin.tasks.common.options import (
+from maxmargin.tasks.common.cli.checkpoints import Checkpoints
+from maxmargin.tasks.common.cli.commands import errors_as_lines, reserve, saving
+from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
     ModelOut,

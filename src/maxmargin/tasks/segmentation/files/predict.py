@@ -11,8 +11,8 @@ import numpy as np
 
 from maxmargin import _threads
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.common.compression import plain_name
-from maxmargin.tasks.common.text import FileError, name_of, problem
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import FileError, name_of, problem
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder
 from maxmargin.tasks.segmentation.io import images, scans
 from maxmargin.tasks.segmentation.io.arrays import write_arrays

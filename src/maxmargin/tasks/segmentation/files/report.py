@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from maxmargin import _threads
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.files.text import FileError, name_of
 from maxmargin.tasks.common.progress import Stages
-from maxmargin.tasks.common.text import FileError, name_of
 from maxmargin.tasks.segmentation.files.predict import class_numbers, segmented, takes_scans
 from maxmargin.tasks.segmentation.io import scans as scan_files
 from maxmargin.tasks.segmentation.io.folders import LabeledImages, Paths, by_stem, list_files, stem_of

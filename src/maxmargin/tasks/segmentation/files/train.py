@@ -11,7 +11,7 @@ from typing import Any
 
 from maxmargin import _threads
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import FileError, name_of
+from maxmargin.tasks.common.files.text import FileError, name_of
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor

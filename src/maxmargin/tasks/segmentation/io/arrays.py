@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from maxmargin._messages import quoted
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, open_output, problem, refuse_expansion
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, open_output, problem, refuse_expansion
 
 ZIP, NPY = b"PK\x03\x04", b"\x93NUMPY"
 """How npz and npy files begin."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from maxmargin._messages import quoted, shortened
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import AnyPath, problem, read_text
+from maxmargin.tasks.common.files.text import AnyPath, problem, read_text
 
 Color = tuple[int, int, int]
 Value = int | str | Color

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.compression import plain_name
-from maxmargin.tasks.common.text import AnyPath, count_of, name_of
-from maxmargin.tasks.common.text import FileError as FileError
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import AnyPath, count_of, name_of
+from maxmargin.tasks.common.files.text import FileError as FileError
 from maxmargin.tasks.segmentation.io.classes import ClassCodes
 from maxmargin.tasks.segmentation.io.images import SUFFIXES, read_image, resize_image, resize_labels
 from maxmargin.tasks.segmentation.io.masks import read_mask

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin.tasks.common.files.text import AnyPath, name_of, open_output, problem
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, name_of, open_output, problem
 from maxmargin.tasks.segmentation.io.arrays import write_arrays
 from maxmargin.tasks.segmentation.io.pixels import EXTRA, Array, decode
 

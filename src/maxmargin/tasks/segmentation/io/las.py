@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin._quiet import quiet
-from maxmargin.tasks.common.compression import plain_name
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import AnyPath, FileError, open_output, problem, read_bytes
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_bytes
 from maxmargin.tasks.segmentation.io.points import EXTRA, LABEL, Array, Scan, cut_off, make_scan
 
 SIGNATURE = b"LASF"

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.segmentation.io.arrays import write_arrays
 from maxmargin.tasks.segmentation.io.classes import (
     VOID,

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._quiet import quiet
+from maxmargin.tasks.common.files.text import AnyPath, FileError, most_expanded, problem, read_bytes, refuse_expansion
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.common.text import AnyPath, FileError, most_expanded, problem, read_bytes, refuse_expansion
 from maxmargin.tasks.segmentation.io.arrays import NPY, ZIP, named_array
 from maxmargin.tasks.segmentation.io.deep_png import color_depth, decode_deep
 

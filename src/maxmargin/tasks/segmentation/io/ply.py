@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_bytes
+from maxmargin.tasks.common.files.text import AnyPath, FileError, open_output, problem, read_bytes
 from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, cut_off, make_scan
 
 SIGNATURES = (b"ply\n", b"ply\r")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.common.text import AnyPath, FileError, problem
+from maxmargin.tasks.common.files.text import AnyPath, FileError, problem
 
 Array = npt.NDArray[Any]
 

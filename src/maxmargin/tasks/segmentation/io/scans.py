@@ -10,9 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.compression import SUFFIXES as PACKED_SUFFIXES
-from maxmargin.tasks.common.compression import plain_name
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, name_of, open_bytes, problem, read_bytes
+from maxmargin.tasks.common.files.compression import SUFFIXES as PACKED_SUFFIXES
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import (
+    STANDARD_INPUT,
+    AnyPath,
+    FileError,
+    name_of,
+    open_bytes,
+    problem,
+    read_bytes,
+)
 from maxmargin.tasks.segmentation.io.arrays import NPY, ZIP, read_arrays, write_arrays
 from maxmargin.tasks.segmentation.io.classes import VOID, ClassCodes, Definition, Value, learned_codes, shown
 from maxmargin.tasks.segmentation.io.las import SIGNATURE, read_las, write_las

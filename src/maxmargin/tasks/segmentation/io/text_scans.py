@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.tasks.common.compression import plain_name
-from maxmargin.tasks.common.text import AnyPath, FileError, open_output, problem, read_text
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import AnyPath, FileError, open_output, problem, read_text
 from maxmargin.tasks.segmentation.io.points import LABEL, Array, Scan, cut_off, make_scan
 
 _COMMENTS = ("#", "//")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.text import FileError, name_of
+from maxmargin.tasks.common.files.text import FileError, name_of
 from maxmargin.tasks.segmentation.io.classes import ClassCodes, Definition, shown
 from maxmargin.tasks.segmentation.io.folders import Paths, fitted_labels, pair_files, stem_of
 from maxmargin.tasks.segmentation.io.masks import learn_codes, read_mask

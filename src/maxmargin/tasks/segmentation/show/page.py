@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 from maxmargin._terminal import printable, shown
-from maxmargin.tasks.common.text import count_of
+from maxmargin.tasks.common.files.text import count_of
 from maxmargin.tasks.segmentation.metrics import tables
 from maxmargin.tasks.segmentation.metrics.scores import Scores
 from maxmargin.tasks.segmentation.show.cases import Case

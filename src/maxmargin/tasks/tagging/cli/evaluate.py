@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import console, fail
-from maxmargin.tasks.common.commands import errors_as_lines, once, writable
-from maxmargin.tasks.common.options import AsJson, Jobs, Level, ResamplingSeed
-from maxmargin.tasks.common.text import name_of
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, writable
+from maxmargin.tasks.common.cli.options import AsJson, Jobs, Level, ResamplingSeed
+from maxmargin.tasks.common.files.text import name_of
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join, Label
 
 CONFUSIONS = 10

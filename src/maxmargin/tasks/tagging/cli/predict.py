@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from maxmargin._terminal import fail, note
-from maxmargin.tasks.common.commands import PART_WRITTEN, errors_as_lines, writable
-from maxmargin.tasks.common.options import Jobs, RayAddress, ResumeOutput, WorkerCount
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError
+from maxmargin.tasks.common.cli.commands import PART_WRITTEN, errors_as_lines, writable
+from maxmargin.tasks.common.cli.options import Jobs, RayAddress, ResumeOutput, WorkerCount
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, AnyPath, FileError
 from maxmargin.tasks.tagging.cli.options import Columns, Format, Join
 
 if TYPE_CHECKING:
     from maxmargin.structures.base import FloatArray
-    from maxmargin.tasks.common.resumable import Run
+    from maxmargin.tasks.common.files.resumable import Run
     from maxmargin.tasks.common.workers import Workers
     from maxmargin.tasks.tagging.encoder.extraction import TokenRows
     from maxmargin.tasks.tagging.io.files import TaggedText
@@ -69,11 +69,11 @@ def predict(
         fail("--k-best, --scores and --probabilities exclude each other; give one of them")
     if out != STANDARD_INPUT:
         writable(Path(out), keep=[str(model)], streams=True)
-    from maxmargin.tasks.common.resumable import kept
+    from maxmargin.tasks.common.files.resumable import kept
 
     with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else lambda written, _: kept(out, written)):
-        from maxmargin.tasks.common.blocks import BLOCK, has_come
-        from maxmargin.tasks.common.resumable import Run
+        from maxmargin.tasks.common.files.blocks import BLOCK, has_come
+        from maxmargin.tasks.common.files.resumable import Run
         from maxmargin.tasks.common.workers import Workers
         from maxmargin.tasks.tagging.model import TaggerModel
         from maxmargin.tasks.tagging.reading import ReadOptions
@@ -174,7 +174,7 @@ def predict_file(
         ready: whether the next block can be read without waiting.
         run: what a run that resumes must have in common with this one; None if none will.
     """
-    from maxmargin.tasks.common.resumable import open_blocks
+    from maxmargin.tasks.common.files.resumable import open_blocks
     from maxmargin.tasks.common.workers import Workers
     from maxmargin.tasks.tagging.reading import in_context, tell_of_unknown
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin._terminal import fail, report
-from maxmargin.tasks.common.commands import errors_as_lines
-from maxmargin.tasks.common.options import AsJson, Jobs
+from maxmargin.tasks.common.cli.commands import errors_as_lines
+from maxmargin.tasks.common.cli.options import AsJson, Jobs
 from maxmargin.tasks.tagging.cli.options import (
     Columns,
     Constraints,

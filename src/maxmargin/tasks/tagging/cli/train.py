@@ -14,9 +14,9 @@ import typer
 from maxmargin import _memory
 from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, fail, report
-from maxmargin.tasks.common.checkpoints import Checkpoints
-from maxmargin.tasks.common.commands import errors_as_lines, once, reserve, saving
-from maxmargin.tasks.common.options import (
+from maxmargin.tasks.common.cli.checkpoints import Checkpoints
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve, saving
+from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
     ModelOut,
@@ -311,9 +311,9 @@ def _solver(name: str) -> Solver:
 
 def features_of(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
     """Return the template or preset for a file, as settings of a tagger; ValueError if the file lacks columns."""
-    from maxmargin.tasks.common.text import read_text
+    from maxmargin.tasks.common.files.text import read_text
     from maxmargin.tasks.tagging.encoder.presets import preset as preset_named
-    from maxmargin.tasks.tagging.encoder.templates import Template
+    from maxmargin.tasks.tagging.encoder.templates.template import Template
 
     if template is not None and preset is not None:
         raise ValueError("give --template or --preset, not both")

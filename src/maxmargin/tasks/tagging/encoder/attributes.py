@@ -1,6 +1,6 @@
 """Attributes of tokens: named values, numbered by a vocabulary, as sparse rows.
 
-They come from feature dictionaries as in python-crfsuite, or from columns of text by templates (:mod:`.templates`). A
+They come from feature dictionaries as in python-crfsuite, or from columns of text by :mod:`.templates.template`. A
 compiled string table numbers them exactly: two attributes never share a number, unlike in feature hashing.
 """
 

@@ -26,7 +26,7 @@ from maxmargin.tasks.tagging.encoder.columns.added_columns import AddedColumns
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
 from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_of
 from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded
-from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.named_columns import cells_of, dictionaries_of, is_frame, names_of, refuse_frame
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 

@@ -25,7 +25,7 @@ from maxmargin.structures.chains.second_order import SecondOrderChain
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
-from maxmargin.tasks.tagging.encoder.gold import LabeledRows
+from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
 
 SHARD = 1 << 16
 """Scores per shard of sentences: they stay in the second-level cache."""

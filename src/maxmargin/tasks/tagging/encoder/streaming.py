@@ -19,7 +19,6 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_of
 from maxmargin.tasks.tagging.encoder.columns.word_classes import ClassCounts, CrossedClasses
-from maxmargin.tasks.tagging.encoder.constraints import constraints_of_blocks, odd_sentences
 from maxmargin.tasks.tagging.encoder.extraction import (
     Extractor,
     ItemExtractor,
@@ -27,7 +26,8 @@ from maxmargin.tasks.tagging.encoder.extraction import (
     TemplateExtractor,
     TokenRows,
 )
-from maxmargin.tasks.tagging.encoder.gold import GoldLabels, LabeledRows
+from maxmargin.tasks.tagging.encoder.labels.constraints import constraints_of_blocks, odd_sentences
+from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout, pair_codes
 from maxmargin.tasks.tagging.io.table import Codes, TokenTable
 

@@ -26,7 +26,6 @@ from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.tagging.encoder import streaming
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers, Given
 from maxmargin.tasks.tagging.encoder.columns.word_classes import CrossedClasses
-from maxmargin.tasks.tagging.encoder.constraints import check_gold, check_unchanged, transition_constraints
 from maxmargin.tasks.tagging.encoder.extraction import (
     EXTRACTORS,
     Extractor,
@@ -36,12 +35,13 @@ from maxmargin.tasks.tagging.encoder.extraction import (
     TokenRows,
     first_token,
 )
-from maxmargin.tasks.tagging.encoder.gold import GoldLabels, LabeledRows
+from maxmargin.tasks.tagging.encoder.labels.constraints import check_gold, check_unchanged, transition_constraints
+from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
+from maxmargin.tasks.tagging.encoder.labels.repair import repaired
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults, preset
 from maxmargin.tasks.tagging.encoder.presets.choice import chosen_preset
-from maxmargin.tasks.tagging.encoder.repair import repaired
-from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.files import column_names
 from maxmargin.tasks.tagging.io.named_columns import is_frame, is_numeric, names_of, refuse_frame
 from maxmargin.tasks.tagging.io.table import AttributeText, Codes, TokenTable

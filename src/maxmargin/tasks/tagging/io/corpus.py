@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from maxmargin.tasks.common.corpus import AnnotatedCorpus
-from maxmargin.tasks.common.text import AnyPath, open_output
+from maxmargin.tasks.common.files.text import AnyPath, open_output
 from maxmargin.tasks.tagging.io.files import read_tagged
 
 COLUMNS = ("word", "upos", "chunk", "name")

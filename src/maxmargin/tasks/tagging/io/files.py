@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.common.text import AnyPath, name_of, open_output, problem, read_text
-from maxmargin.tasks.common.text import FileError as FileError
+from maxmargin.tasks.common.files.text import AnyPath, name_of, open_output, problem, read_text
+from maxmargin.tasks.common.files.text import FileError as FileError
 from maxmargin.tasks.tagging.io import json_lines, line_formats
 from maxmargin.tasks.tagging.io.line_formats import CONLLU, Layout
 from maxmargin.tasks.tagging.io.named_columns import place_of

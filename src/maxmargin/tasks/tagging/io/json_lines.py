@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.tagging.io.line_formats import lines_with_text, names_of_columns, no_tokens
 from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 

@@ -21,8 +21,8 @@ import numpy as np
 from maxmargin._terminal import printable
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.common.compression import plain_name
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, name_of, problem
+from maxmargin.tasks.common.files.compression import plain_name
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, name_of, problem
 from maxmargin.tasks.tagging.io.table import WORD, AttributeText, Places
 
 LABEL = "label"

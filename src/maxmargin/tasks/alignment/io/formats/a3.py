@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from maxmargin._messages import quoted
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.formats.table import NUMBER, Rows, Table
-from maxmargin.tasks.common.text import AnyPath, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, lines_of, problem
 
 HEADER = re.compile(rb"# Sentence pair \(([0-9]{1,9})\)")
 _EMPTY, _OPEN, _CLOSE = b"NULL", b"({", b"})"

@@ -8,7 +8,7 @@ from typing import Any
 
 from maxmargin._messages import quoted
 from maxmargin.tasks.alignment.io.formats.table import Rows, Table, confidence_of, from_first
-from maxmargin.tasks.common.text import AnyPath, FileError, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, FileError, lines_of, problem
 
 _KEYS = {"links", "sure", "possible", "confidence"}
 

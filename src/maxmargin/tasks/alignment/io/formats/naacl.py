@@ -17,7 +17,7 @@ from maxmargin.tasks.alignment.io.formats.table import (
     from_first,
     numbers_at,
 )
-from maxmargin.tasks.common.text import AnyPath, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, lines_of, problem
 
 
 def parse(path: AnyPath, data: bytes, first: int | None) -> Table:

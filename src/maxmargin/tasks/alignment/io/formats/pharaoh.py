@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin._messages import quoted
 from maxmargin.tasks.alignment.io.formats.table import Rows, Table, by_chunks, confidence_of, from_first, numbers_at
-from maxmargin.tasks.common.text import AnyPath, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, lines_of, problem
 
 LINK = re.compile(rb"([0-9]{1,9})([-p])([0-9]{1,9})(?::([-+.0-9eE]{1,40}))?")
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from maxmargin._messages import quoted
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.common.text import AnyPath, problem
+from maxmargin.tasks.common.files.text import AnyPath, problem
 
 NUMBER = re.compile(rb"[0-9]{1,9}")
 _MIXED = "some links of this file have a confidence and others have none; give it to all"

@@ -12,7 +12,7 @@ from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.encoders.data.inputs import WordLattice
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.common.text import AnyPath, problem
+from maxmargin.tasks.common.files.text import AnyPath, problem
 from maxmargin.tasks.reranking.io.features import floats
 
 NO_WORD = frozenset(("", "!NULL", "*EPS*", "<eps>", "<s>", "</s>", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END"))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._messages import quoted
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs, feature_table, word_of
 from maxmargin.tasks.reranking.io.records import FEATURES, is_number, load_object, references_of, shown
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from maxmargin._messages import quoted
-from maxmargin.tasks.common.text import AnyPath, FileError, count_of, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.features import column_names
 from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs, feature_table, word_of
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from maxmargin._messages import quoted
-from maxmargin.tasks.common.text import AnyPath, count_of, lines_of, problem
+from maxmargin.tasks.common.files.text import AnyPath, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs, feature_table, refuse_cycles, word_of
 
 _FIELD = re.compile(r"""([A-Za-z][A-Za-z0-9_.]*)=("(?:[^"\\]|\\.)*"(?=\s|$)|'(?:[^'\\]|\\.)*'(?=\s|$)|\S*)(?:\s+|$)""")

@@ -21,8 +21,8 @@ import numpy as np
 
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
-from maxmargin.tasks.tagging.encoder.plan import numbered
-from maxmargin.tasks.tagging.encoder.templates import MENTION, Added, Template
+from maxmargin.tasks.tagging.encoder.templates.plan import numbered
+from maxmargin.tasks.tagging.encoder.templates.template import MENTION, Added, Template
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 WINDOW = 20

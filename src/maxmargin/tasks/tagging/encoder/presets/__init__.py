@@ -7,7 +7,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from maxmargin._messages import shown
-from maxmargin.tasks.tagging.encoder.templates import Template
+from maxmargin.tasks.tagging.encoder.templates.template import Template
 
 __all__ = ["PRESETS", "Defaults", "defaults", "preset", "preset_text"]
 

@@ -12,8 +12,8 @@ from commands import runner
 import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.tasks.tagging import SequenceTagger, training
-from maxmargin.tasks.tagging.encoder.gold import GoldLabels
-from maxmargin.tasks.tagging.encoder.repair import repaired
+from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels
+from maxmargin.tasks.tagging.encoder.labels.repair import repaired
 from maxmargin.tasks.tagging.metrics.scores import evaluate
 
 SENTENCE = (("Mr", "B-PER"), ("Smith", "I-PER"), ("sees", "O"), ("Rome", "B-LOC"))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.tasks.common.compression import SUFFIXES, decompressed, is_ready, plain_name
-from maxmargin.tasks.common.text import open_output, read_bytes
+from maxmargin.tasks.common.files.compression import SUFFIXES, decompressed, is_ready, plain_name
+from maxmargin.tasks.common.files.text import open_output, read_bytes
 from maxmargin.tasks.reranking.io.features import feature_name
 from maxmargin.tasks.reranking.io.files import recognize as recognize_lists
 from maxmargin.tasks.reranking.io.lattices import recognize as recognize_lattices

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.tagging.encoder.gold import UNKNOWN, GoldLabels
+from maxmargin.tasks.tagging.encoder.labels.gold import UNKNOWN, GoldLabels
 from maxmargin.tasks.tagging.metrics.chunks import BoolArray, chunk_edges, look_like_chunks, tag_and_type
 
 _STRICT = ("E", "S", "L", "U")

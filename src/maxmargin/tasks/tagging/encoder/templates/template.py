@@ -30,11 +30,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from maxmargin._messages import shown
-from maxmargin.tasks.common.text import FileError, name_of
+from maxmargin.tasks.common.files.text import FileError, name_of
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
-from maxmargin.tasks.tagging.encoder.cell_functions import FUNCTIONS as FUNCTIONS
-from maxmargin.tasks.tagging.encoder.macros import Items, Macro, items_of
-from maxmargin.tasks.tagging.encoder.plan import Plan
+from maxmargin.tasks.tagging.encoder.templates.cell_functions import FUNCTIONS as FUNCTIONS
+from maxmargin.tasks.tagging.encoder.templates.macros import Items, Macro, items_of
+from maxmargin.tasks.tagging.encoder.templates.plan import Plan
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 

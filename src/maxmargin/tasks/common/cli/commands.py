@@ -15,9 +15,9 @@ from typer.core import TyperCommand
 from maxmargin._files import recorded, regular_file
 from maxmargin._locks import FileInUseError, FileLock, release_at_the_end
 from maxmargin._terminal import fail, interrupted, printable
+from maxmargin.tasks.common.files.text import STANDARD_INPUT
+from maxmargin.tasks.common.files.text import once as once
 from maxmargin.tasks.common.packages import MissingPackageError
-from maxmargin.tasks.common.text import STANDARD_INPUT
-from maxmargin.tasks.common.text import once as once
 
 if TYPE_CHECKING:
     from maxmargin.model import Model

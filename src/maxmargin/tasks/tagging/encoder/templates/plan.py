@@ -17,8 +17,8 @@ from maxmargin._messages import shown
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary, decoded
-from maxmargin.tasks.tagging.encoder.cell_functions import POSITIONS, Pieces, change
-from maxmargin.tasks.tagging.encoder.macros import Items, Macro
+from maxmargin.tasks.tagging.encoder.templates.cell_functions import POSITIONS, Pieces, change
+from maxmargin.tasks.tagging.encoder.templates.macros import Items, Macro
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 

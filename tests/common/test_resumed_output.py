@@ -14,8 +14,8 @@ from commands import failed, runner
 
 from maxmargin.cli import app
 from maxmargin.tasks import tagging
-from maxmargin.tasks.alignment.cli.options import Aligning
-from maxmargin.tasks.common import resumable
+from maxmargin.tasks.alignment.cli.blocks import Aligning
+from maxmargin.tasks.common.files import resumable
 from maxmargin.tasks.tagging import reading
 from maxmargin.tasks.tagging.cli.predict import Labeling
 

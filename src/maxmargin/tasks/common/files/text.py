@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, cast
 from maxmargin._files import replacing
 from maxmargin._messages import FileContentError
 from maxmargin._terminal import printable
-from maxmargin.tasks.common.compression import ALWAYS, compressed, decompressed, expands
-from maxmargin.tasks.common.compression import EXPANSION as EXPANSION
-from maxmargin.tasks.common.compression import most_expanded as most_expanded
+from maxmargin.tasks.common.files.compression import ALWAYS, compressed, decompressed, expands
+from maxmargin.tasks.common.files.compression import EXPANSION as EXPANSION
+from maxmargin.tasks.common.files.compression import most_expanded as most_expanded
 
 AnyPath = str | PathLike[str]
 

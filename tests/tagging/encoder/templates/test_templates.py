@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles.tagging import rows_of_template
 
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
-from maxmargin.tasks.tagging.encoder.templates import FUNCTIONS, Template
+from maxmargin.tasks.tagging.encoder.templates.template import FUNCTIONS, Template
 from maxmargin.tasks.tagging.io.table import TokenTable
 
 COLUMNS = ("word", "pos")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from maxmargin._files import remove_leftovers
 from maxmargin._terminal import note
-from maxmargin.tasks.common.commands import written_line
+from maxmargin.tasks.common.cli.commands import written_line
 
 if TYPE_CHECKING:
     from maxmargin.solvers import Checkpoint

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
-from maxmargin.tasks.common.compression import is_ready
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, open_bytes, read_bytes, text_of
+from maxmargin.tasks.common.files.compression import is_ready
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, AnyPath, open_bytes, read_bytes, text_of
 
 BLOCK = 1 << 17
 """Bytes of a block; one is larger if no sentence ends in it."""

@@ -25,8 +25,8 @@ from maxmargin._interrupts import defer_interrupts
 from maxmargin._locks import FileInUseError, FileLock
 from maxmargin._terminal import note
 from maxmargin._version import __version__
-from maxmargin.tasks.common.compression import SUFFIXES
-from maxmargin.tasks.common.text import STANDARD_INPUT, AnyPath, FileError, open_output, problem
+from maxmargin.tasks.common.files.compression import SUFFIXES
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, AnyPath, FileError, open_output, problem
 from maxmargin.tasks.common.workers import WorkerError
 
 _HEAD = 1 << 20
@@ -98,7 +98,7 @@ class BlockOutput:
 
 @contextmanager
 def open_blocks(out: AnyPath | BinaryIO, run: Run | None = None) -> Iterator[BlockOutput]:
-    """Open a stream or a file as :func:`~maxmargin.tasks.common.text.open_output` does, for whole blocks.
+    """Open a stream or a file as :func:`~maxmargin.tasks.common.files.text.open_output` does, for whole blocks.
 
     What was written to a file stays beside it if the run is interrupted, unless an input is a pipe.
 

@@ -1,4 +1,4 @@
-"""Macros of templates: the parts of a line that stand for functions of cells, see :mod:`.templates`."""
+"""Macros of templates: the parts of a line that stand for functions of cells, see :mod:`.template`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from maxmargin._messages import shown
-from maxmargin.tasks.tagging.encoder.cell_functions import POSITIONS, change
+from maxmargin.tasks.tagging.encoder.templates.cell_functions import POSITIONS, change
 from maxmargin.tasks.tagging.io.named_columns import place_of
 
 REACH = 100

@@ -1,0 +1,1 @@
+"""Labels: gold labels as codes, repair, and constraints on transitions."""
