@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 KERNELS := $(shell find cpp -name '*.[ch]pp')
 SOURCES := pyproject.toml CMakeLists.txt $(KERNELS)
 
-.PHONY: demo test build check pytest fuzz stubs sanitize sanitize-threads clang sdist-check clean
+.PHONY: always demo test build check pytest fuzz stubs sanitize sanitize-threads clang sdist-check clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -36,8 +36,12 @@ $(VENV)/.created:
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
 	touch $@
 
-# An editable install: Python files take effect at once, C++ files after the next make.
-$(VENV)/.built: $(VENV)/.created $(SOURCES)
+# The editable install knows the names of the modules: one that is new or has moved takes effect after the next make.
+$(VENV)/.modules: $(VENV)/.created always
+	@find src -name '*.py' | sort | cmp -s - $@ || find src -name '*.py' | sort > $@
+
+# An editable install: changes of Python files take effect at once, those of C++ files after the next make.
+$(VENV)/.built: $(VENV)/.created $(VENV)/.modules $(SOURCES)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[plot,images]"
 	touch $@
 

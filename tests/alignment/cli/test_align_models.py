@@ -646,6 +646,14 @@ def test_lexicon(folder):
     assert "house maison" in Path("lex.e2f").read_text(encoding="utf-8")
 
 
+def test_files_of_links_are_not_overwritten(folder):
+    before = Path("outside").read_bytes()
+    extra = "--extra", "x=outside", "--out", "outside"
+    for verb in (("train", *TRAIN), ("predict", "model", *PAIRS), ("score", "model", *PAIRS)):
+        assert "--out outside is also an input" in failed(*verb, *extra)
+    assert Path("outside").read_bytes() == before
+
+
 def test_update(folder):
     given = "--bitext-source", "news.both", "--out", "updated", "--json"
     Path("news.both").write_text("the zorp is there ||| la zorpe est là\na zorp ||| une zorpe\n" * 2, encoding="utf-8")

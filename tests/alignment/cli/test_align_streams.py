@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import zlib
@@ -14,7 +15,7 @@ import pytest
 import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.tasks.alignment import read_bitext, write_links
-from maxmargin.tasks.alignment.cli import predict
+from maxmargin.tasks.alignment.cli import blocks
 from maxmargin.tasks.alignment.io.bitext import bitext_blocks
 
 run = partial(commands.run, "align")
@@ -70,7 +71,7 @@ def test_pipes_begin_with_small_blocks(folder):
     aligner, pairs = mm.load("model"), list(read_bitext("new"))
     found = run("predict", "model", "--source", "-", given=(folder / "new").read_text(encoding="utf-8"))
     assert found == written(aligner, pairs, [1, 2, 4, 8, 16], "pharaoh", False, True)
-    sizes = predict._sizes(None, piped=True)
+    sizes = blocks._sizes(None, os.devnull, None, False)
     assert [next(sizes) for _ in range(16)] == [*(2**n for n in range(13)), 10000, 10000, 10000]
 
 
