@@ -64,8 +64,7 @@ def test_the_dual_never_falls(options: dict[str, str], region: dict[str, float],
         if "radius" not in region:  # where the dual bends less than steps assume, they are short
             assert values[-1] == pytest.approx(best.dual, rel=0.1)
         assert state.rounds > 25  # several rounds a pass
-        settle = dict(zip(own.session.example_edges[:-1].tolist(), state.shares, strict=True))
-        g, loss = own.sums(sharded_blocks._settle, solver, settle, False)
+        g, loss = own.sums(sharded_blocks._refresh, solver, sharded_blocks._shares(state), False)
         np.testing.assert_allclose(g, state.g, atol=1e-9)
         assert loss == pytest.approx(state.loss, abs=1e-9)
 
@@ -114,29 +113,24 @@ def test_pieces_of_one_shard_have_their_turns() -> None:
     assert found.counters.iterations <= 4 * whole.counters.iterations
 
 
-def test_a_round_that_is_interrupted_begins_where_it_began() -> None:
-    problem, solver = make("chain", n=8, region={"C": 0.5}), mm.BlockFrankWolfe()
-    own = Run.of(problem, np.random.default_rng(0), None, executor=Serial(2), sharded=True)
-    state = solver.step(own, solver.init(own, Start()))
-    before = own.random.bit_generator.state
-    shards = own.session._shards  # type: ignore[attr-defined]
-    original, calls = shards[1].source.open, []
-
-    def failing(number: int) -> Piece:
-        calls.append(number)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return original(number)
-
-    shards[1].source.open = failing
-    with pytest.raises(KeyboardInterrupt):
-        solver.step(own, state)
-    own.random.bit_generator.state = before
-    state = solver.step(own, state)
-    edges = own.session.example_edges[:-1].tolist()
-    g, loss = own.sums(sharded_blocks._settle, solver, dict(zip(edges, state.shares, strict=True)), False)
-    np.testing.assert_allclose(g, state.g, atol=1e-12)
-    assert loss == pytest.approx(state.loss, abs=1e-12)
+def test_pieces_are_opened_in_their_turn_and_let_go(monkeypatch: Any) -> None:
+    """A round opens one piece of every shard, and nothing that refers to its data stays."""
+    monkeypatch.setattr(sharded_blocks, "ROUND_EXAMPLES", 2)
+    problem, solver = make("chain", n=16, region={"C": 0.5}), mm.BlockFrankWolfe()
+    for shards in (1, 2):
+        source = FilePieces(problem, problem.n_parts // 4, 4)
+        own = Run.of(ShardedProblem(source), np.random.default_rng(0), executor=Serial(shards))
+        state = solver.init(own, Start())
+        opened: list[int] = []
+        monkeypatch.setattr(source, "open", lambda i, s=source, o=opened: (o.append(i), FilePieces.open(s, i))[1])
+        state = solver.step(own, state)
+        assert set(opened) == set(range(len(source)))
+        assert len(opened) == shards * state.rounds
+        assert all(memory.blocks is None for memory in own.memories())
+        state = solver.step(own, state)
+        g, loss = own.sums(sharded_blocks._refresh, solver, sharded_blocks._shares(state), True)
+        np.testing.assert_allclose(g, state.g, atol=1e-12)
+        assert loss == pytest.approx(state.loss, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", SOLVERS)

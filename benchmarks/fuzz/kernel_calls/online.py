@@ -103,7 +103,7 @@ def descents(random: Generator, made: Any, own: np.ndarray, order: np.ndarray, d
         method(made, "pass_over", order, bool(random.integers(2)), some(random, 3, 1)),
         method(made, "begin", real(random, d), 0.5, 1.0 + random.random()),
         method(made, "pass_over", order, False, some(random, 3, 1)),
-        method(made, "begun", then=lambda kept: [method(made, "resume", *kept)] if len(kept[0]) else []),
+        method(made, "packed", then=lambda kept: [method(made, "unpack", *kept)]),
         method(made, "end", random.random()),
         method(made, "seed", *outputs, value),
         method(made, "state", then=back),

@@ -20,6 +20,11 @@ nb::ndarray<nb::numpy, const T> seen(std::span<const T> values, nb::handle owner
     return nb::ndarray<nb::numpy, const T>(values.data(), 1, shape, owner);
 }
 
+template <class T>
+auto copy_of(std::span<const T> values) {
+    return owned(std::vector<T>(values.begin(), values.end()));
+}
+
 // Outputs of all examples: those of example i are starts[i] .. starts[i + 1] - 1, the parts of output r are
 // part_starts[r] .. part_starts[r + 1] - 1. They can dominate the memory: values are of type Small if that loses
 // nothing, and vectors have no more room than they need.
@@ -121,15 +126,7 @@ class PyBlockFrankWolfe {
                  In<std::uint8_t> asked, In<double> older, In<double> newer, In<double> numbers) {
         const std::int64_t n = examples_.get().size();
         const auto first = rising(starts), begin = rising(part_starts);
-        check_outputs(first, mass, begin, part, value.size());
-        require(idle.size() == mass.size(), "every output needs a number of visits");
-        for (const std::int32_t visits : view(idle)) require(visits >= 0, "visits must not be negative");
-        require(all_finite(view(mass)), "masses must be finite");
-        for (std::int64_t i = 0; i < n; ++i) {
-            require(first[i] < first[i + 1] && idle.data()[first[i]] == 0, "every example begins with its gold output");
-            for (std::int64_t r = first[i]; r < first[i + 1]; ++r)
-                require((begin[r] == begin[r + 1]) == (r == first[i]), "the gold output alone has no difference");
-        }
+        check_atoms(first, mass, idle, begin, part, value.size());
         BlockFrankWolfe::Vectors vectors{copied(g),     copied(late),  copied(w),     copied(gap),
                                          copied(older), copied(newer), copied(asked), {}};
         require(descent_.fits(vectors) && numbers.size() == vectors.numbers.size(), "vectors do not fit the problem");
@@ -166,20 +163,60 @@ class PyBlockFrankWolfe {
         const NoGil release;
         descent_.end(share);
     }
-    // Empty if end() has come.
-    auto begun() const {
-        const auto starts = descent_.starts();
-        const auto before = descent_.before();
-        return std::make_tuple(owned(std::vector<std::int64_t>(starts.begin(), starts.end())),
-                               owned(std::vector<double>(before.begin(), before.end())));
+    // The arguments of unpack(): all that later objects over the same examples need to go on after begin().
+    auto packed() const {
+        const std::int64_t n = examples_.get().size();
+        std::vector<double> gram;
+        auto out = unlocked([&] {
+            std::size_t total = 0;
+            for (std::int64_t i = 0; i < n; ++i) total += descent_.gram(i).size();
+            gram.reserve(total);
+            for (std::int64_t i = 0; i < n; ++i) {
+                const auto own = descent_.gram(i);
+                gram.insert(gram.end(), own.begin(), own.end());
+            }
+            return Outputs<std::int8_t>(n, [&](std::int64_t i, auto&& body) { descent_.each_atom(i, body); });
+        });
+        const BlockFrankWolfe::VectorViews v = descent_.vectors();
+        const Before& before = descent_.before();
+        return std::make_tuple(owned(std::move(out.starts)), owned(std::move(out.mass)), owned(std::move(out.idle)),
+                               owned(std::move(out.part_starts)), owned(std::move(out.part)), out.values(),
+                               owned(std::move(gram)), copy_of(v.gap), copy_of(v.asked), v.numbers[4],
+                               copy_of(before.examples()), copy_of(before.starts()), copy_of(before.mass()));
     }
-    void resume(In<std::int64_t> starts, In<double> mass) {
-        std::vector<std::int64_t> first = rising(starts);
-        require(static_cast<std::int64_t>(first.size()) == examples_.get().size() + 1,
-                "starts must have n_examples + 1 entries");
-        require(first.back() == static_cast<std::int64_t>(mass.size()), "starts must end at the number of masses");
-        for (const double one : view(mass)) require(one >= 0.0 && one <= 2.0, "masses must be shares");
-        require(descent_.resume(std::move(first), copied(mass)), "an example has fewer outputs than masses");
+    template <class Value>
+    void unpack(In<std::int64_t> starts, In<double> mass, In<std::int32_t> idle, In<std::int64_t> part_starts,
+                In<std::int32_t> part, In<Value> value, In<double> gram, In<double> gap, In<std::uint8_t> asked,
+                double mean_gap, In<std::int64_t> before, In<std::int64_t> before_starts, In<double> before_mass) {
+        const std::int64_t n = examples_.get().size();
+        const auto first = rising(starts), begin = rising(part_starts);
+        check_atoms(first, mass, idle, begin, part, value.size());
+        std::vector<std::size_t> rows{0};
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto own = static_cast<std::size_t>(first[i + 1] - first[i]);
+            rows.push_back(rows.back() + own * (own + 1) / 2);
+        }
+        require(rows.back() == gram.size() && all_finite(view(gram)), "inner products do not fit the outputs");
+        require(gap.size() == asked.size() && static_cast<std::int64_t>(gap.size()) == n, "one gap per example");
+        require(all_finite(view(gap)) && std::isfinite(mean_gap), "gaps must be finite");
+        const bool begun = before_starts.size() > 0;
+        std::vector<std::int64_t> noted = begun ? rising(before_starts) : std::vector<std::int64_t>();
+        require(noted.size() == (begun ? before.size() + 1 : before.size()), "one start per example noted");
+        require(begun ? noted.back() == static_cast<std::int64_t>(before_mass.size()) : before_mass.size() == 0,
+                "starts must end at the number of masses");
+        for (const double one : view(before_mass)) require(one >= 0.0 && one <= 2.0, "masses must be shares");
+        const NoGil release;
+        std::vector<Sparse> outputs;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t count = first[i + 1] - first[i];
+            take_outputs(first[i] + 1, first[i + 1], begin, view(part), view(value), outputs);
+            descent_.restore(i, outputs, view(mass).subspan(first[i], count), view(idle).subspan(first[i], count),
+                             view(gram).subspan(rows[i], rows[i + 1] - rows[i]));
+        }
+        descent_.restore(copied(gap), copied(asked), mean_gap);
+        if (begun)
+            require(descent_.resume(copied(before), std::move(noted), copied(before_mass)),
+                    "noted examples and masses do not fit the outputs");
     }
     double average(Out<double> g) {
         require(static_cast<std::int64_t>(g.size()) == examples_.get().n_weights(), "one entry per weight");
@@ -223,6 +260,18 @@ class PyBlockFrankWolfe {
             }
         }
     }
+    // The same of differences to the gold outputs, which come first.
+    void check_atoms(const std::vector<std::int64_t>& first, const In<double>& mass, const In<std::int32_t>& idle,
+                     const std::vector<std::int64_t>& begin, const In<std::int32_t>& part, std::size_t values) const {
+        check_outputs(first, mass, begin, part, values);
+        require(idle.size() == mass.size(), "every output needs a number of visits");
+        for (const std::int32_t visits : view(idle)) require(visits >= 0, "visits must not be negative");
+        for (std::size_t i = 0; i + 1 < first.size(); ++i) {
+            require(first[i] < first[i + 1] && idle.data()[first[i]] == 0, "every example begins with its gold output");
+            for (std::int64_t r = first[i]; r < first[i + 1]; ++r)
+                require((begin[r] == begin[r + 1]) == (r == first[i]), "the gold output alone has no difference");
+        }
+    }
     // Outputs first .. last - 1.
     template <class Value>
     static void take_outputs(std::int64_t first, std::int64_t last, const std::vector<std::int64_t>& begin,
@@ -258,8 +307,13 @@ void bind_block_frank_wolfe(nb::module_& module) {
              "newer"_array, "numbers"_array)
         .def("begin", &PyBlockFrankWolfe::begin, "g"_array, "loss"_a, "spread"_a)
         .def("end", &PyBlockFrankWolfe::end, "share"_a)
-        .def("begun", &PyBlockFrankWolfe::begun)
-        .def("resume", &PyBlockFrankWolfe::resume, "starts"_array, "mass"_array)
+        .def("packed", [](const PyBlockFrankWolfe& self) { return self.packed(); })
+        .def("unpack", &PyBlockFrankWolfe::unpack<std::int8_t>, "starts"_array, "mass"_array, "idle"_array,
+             "part_starts"_array, "part"_array, "value"_array, "gram"_array, "gap"_array, "asked"_array, "mean_gap"_a,
+             "before"_array, "before_starts"_array, "before_mass"_array)
+        .def("unpack", &PyBlockFrankWolfe::unpack<double>, "starts"_array, "mass"_array, "idle"_array,
+             "part_starts"_array, "part"_array, "value"_array, "gram"_array, "gap"_array, "asked"_array, "mean_gap"_a,
+             "before"_array, "before_starts"_array, "before_mass"_array)
         .def("refresh", &PyBlockFrankWolfe::refresh)
         .def("average", &PyBlockFrankWolfe::average, "g"_array)
         .def("mark", [](PyBlockFrankWolfe& self) { self.get().mark(); })

@@ -155,11 +155,11 @@ class _Worker:
             if settles:
                 shard.commit()
             before = list(shard.memories)
-            work, args, eager = _unpacked(message)
+            work, args, eager, turn = _unpacked(message)
             with _threads.threads(self.threads), np.errstate(over="ignore", invalid="ignore"):
                 result: Any = shard.sums(work, args, eager=eager) if verb == "sums" else None
                 if verb == "each":
-                    result = list(shard.each(work, args, eager=eager))
+                    result = list(shard.each(work, args, eager=eager, turn=turn))
             return "done", result, shard.differs(before)
         except Exception as error:
             return "failed", _portable(error), False
@@ -273,14 +273,14 @@ class _RaySession(Session):
     def sums(self, work: Work, *args: Any, eager: bool = False) -> tuple[Any, ...]:
         """All shards at once; their sums are added in order."""
         total = Total()
-        for result in self._call("sums", (work, args, eager)):
+        for result in self._call("sums", (work, args, eager, None)):
             if result is not None:
                 total.add(result)
         return tuple(total.values or ())
 
-    def each(self, work: Work, *args: Any, eager: bool = False) -> Iterator[Any]:
+    def each(self, work: Work, *args: Any, eager: bool = False, turn: int | None = None) -> Iterator[Any]:
         """All shards at once; the results of a shard are taken together."""
-        for results in self._call("each", (work, args, eager)):
+        for results in self._call("each", (work, args, eager, turn)):
             yield from results
 
     def _call(self, verb: str, given: tuple[Any, ...]) -> list[Any]:

@@ -49,17 +49,18 @@ class Shard:
         self.memories: list[Any] = [None] * len(source)
         self._fresh: list[Any] | None = None
 
-    def each(self, work: Work, args: Sequence[Any], *, eager: bool = False) -> Iterator[Any]:
+    def each(self, work: Work, args: Sequence[Any], *, eager: bool = False, turn: int | None = None) -> Iterator[Any]:
         """The results of the pieces, one after the other; :meth:`commit` makes the new memories count.
 
-        ``eager``: each new memory counts at once, so that the old one is released.
+        ``eager``: each new memory counts at once, so that the old one is released. ``turn``: the number of the piece
+        whose turn it is; None for all.
         """
-        self._fresh, fresh = None, []
-        for number in range(len(self.source)):
+        self._fresh, fresh = None, list(self.memories)
+        for number in range(len(self.source)) if turn is None else range(turn, min(turn + 1, len(self.source))):
             result, memory = work(self.source.open(number), self.memories[number], *args)
             if eager:
                 self.memories[number] = memory
-            fresh.append(memory)
+            fresh[number] = memory
             del memory
             yield result
             del result
@@ -111,8 +112,11 @@ class Session(ABC):
         """
 
     @abstractmethod
-    def each(self, work: Work, *args: Any, eager: bool = False) -> Iterator[Any]:
-        """The results of all pieces, in order; memories count when the last one is taken."""
+    def each(self, work: Work, *args: Any, eager: bool = False, turn: int | None = None) -> Iterator[Any]:
+        """The results of all pieces, in order; memories count when the last one is taken.
+
+        ``turn``: only those of the piece with this number in every shard that has one.
+        """
 
     @abstractmethod
     def memories(self) -> list[Any]:
@@ -173,10 +177,10 @@ class _SerialSession(Session):
         self._commit()
         return tuple(total.values or ())
 
-    def each(self, work: Work, *args: Any, eager: bool = False) -> Iterator[Any]:
+    def each(self, work: Work, *args: Any, eager: bool = False, turn: int | None = None) -> Iterator[Any]:
         """Made as they are taken."""
         for shard in self._shards:
-            yield from shard.each(work, args, eager=eager)
+            yield from shard.each(work, args, eager=eager, turn=turn)
         self._commit()
 
     def _commit(self) -> None:

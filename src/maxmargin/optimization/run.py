@@ -136,6 +136,10 @@ class Run:
         """The results of ``work(piece, memory, *args)`` of all pieces, in order."""
         return self.session.each(_own_work, work, *args)
 
+    def turn(self, number: int, work: Work, *args: Any) -> list[Any]:
+        """The results of ``work(piece, memory, *args)`` of the piece with this number in every shard that has one."""
+        return list(self.session.each(_own_work, work, *args, turn=number))
+
     def memories(self) -> list[Any]:
         """What the solver keeps with the pieces."""
         return [None if memory is None else memory[1] for memory in self.session.memories()]

@@ -22,56 +22,16 @@
 #include <cmath>
 #include <cstdint>
 #include <exception>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "maxmargin/base/team.hpp"
 #include "maxmargin/online/examples.hpp"
+#include "maxmargin/online/kept_outputs.hpp"
 #include "maxmargin/simplex/steps.hpp"
 
 namespace maxmargin::online {
-
-// Changes of parts, kept as bytes as long as all are small whole numbers: an eighth of the memory, and nearly always
-// so.
-class Changes {
-   public:
-    std::size_t size() const { return whole_ ? small_.size() : any_.size(); }
-    void clear() { *this = Changes(); }
-    void append(std::span<const double> values) {
-        if (whole_ && !std::ranges::all_of(values, is_small)) {
-            any_.assign(small_.begin(), small_.end());
-            std::vector<std::int8_t>().swap(small_);
-            whole_ = false;
-        }
-        if (whole_) append_to(small_, values);
-        else append_to(any_, values);
-    }
-    void erase(std::int64_t first, std::int64_t last) {
-        if (whole_) small_.erase(small_.begin() + first, small_.begin() + last);
-        else any_.erase(any_.begin() + first, any_.begin() + last);
-    }
-    // body(values) with a pointer to those from `first` on, bytes or doubles.
-    template <class Body>
-    auto from(std::int64_t first, Body&& body) const {
-        return whole_ ? body(small_.data() + first) : body(any_.data() + first);
-    }
-
-    // Exactly as much room as is needed: these vectors are small, many, and grow a few times only.
-    template <class To, class From>
-    static void append_to(std::vector<To>& to, const From& values) {
-        to.reserve(to.size() + values.size());
-        for (const auto value : values) to.push_back(static_cast<To>(value));
-    }
-
-   private:
-    static bool is_small(double x) { return x >= -127.0 && x <= 127.0 && x == std::trunc(x) && !(x == 0.0); }
-
-    bool whole_ = true;
-    std::vector<std::int8_t> small_;
-    std::vector<double> any_;
-};
 
 class BlockFrankWolfe {
    public:
@@ -95,10 +55,6 @@ class BlockFrankWolfe {
           blocks_(static_cast<std::size_t>(examples.size())), gap_(blocks_.size(), 0.0), asked_(blocks_.size(), 0),
           moves_(static_cast<std::size_t>(std::max<std::int64_t>(settings.group, 1))) {
         seats_.push_back(std::make_unique<Seat>(examples));
-        for (std::int64_t i = 0; i < examples.size(); ++i) {
-            blocks_[i].atoms.push_back({0.0, 0.0, 1.0, 0, 0});
-            blocks_[i].gram.push_back(0.0);
-        }
     }
 
     BlockFrankWolfe(const BlockFrankWolfe&) = delete;
@@ -109,12 +65,12 @@ class BlockFrankWolfe {
     void seed(std::int64_t i, std::span<const Sparse> outputs, std::span<const double> masses) {
         Block& block = blocks_[i];
         Seat& seat = *seats_[0];
-        starts_.clear();
+        before_ = Before();
         double total = 0.0;
         block.atoms[0].mass = 0.0;
         for (std::size_t r = 0; r < outputs.size(); ++r) {
             seat.freshen(i, outputs[r]);
-            std::int64_t at = known(block, seat.fresh);
+            std::int64_t at = block.known(seat.fresh);
             if (at < 0) {
                 at = block.size();
                 admit(i, block, seat);
@@ -183,38 +139,15 @@ class BlockFrankWolfe {
         loss_ = loss;
         spread_ = spread;
         respond();
-        before_.clear();
-        for (const Block& block : blocks_)
-            for (const Kept& atom : block.atoms) before_.push_back(atom.mass);
-        starts_.assign(1, 0);
-        for (const Block& block : blocks_) starts_.push_back(starts_.back() + block.size());
+        before_.begin(blocks_.size());
     }
     void end(double share) {
-        for (std::size_t i = 0; i < blocks_.size() && begun(); ++i) {
-            Block& block = blocks_[i];
-            for (std::int64_t j = 0, n = starts_[i + 1] - starts_[i]; j < block.size() && share < 1.0; ++j) {
-                const double old = j < n ? before_[starts_[i] + j] : 0.0;
-                double& mass = block.atoms[j].mass;
-                mass = share > 0.0 ? old + share * (mass - old) : old;
-            }
-            forget(block);
-        }
-        starts_.clear();
+        before_.end(share, blocks_, s_.most_atoms);
         spread_ = 1.0;
     }
-    bool begun() const { return !starts_.empty(); }
-    // The masses at begin(), those of example i from starts[i] on, while end() has not come: for restore().
-    std::span<const double> before() const {
-        return begun() ? std::span<const double>(before_) : std::span<const double>();
-    }
-    std::span<const std::int64_t> starts() const { return starts_; }
-    // The same again. False if there are more of an example than it has atoms.
-    bool resume(std::vector<std::int64_t> starts, std::vector<double> before) {
-        for (std::size_t i = 0; i < blocks_.size(); ++i)
-            if (starts[i + 1] - starts[i] > blocks_[i].size()) return false;
-        starts_ = std::move(starts);
-        before_ = std::move(before);
-        return true;
+    const Before& before() const { return before_; }
+    bool resume(std::vector<std::int64_t> examples, std::vector<std::int64_t> starts, std::vector<double> mass) {
+        return before_.resume(blocks_, std::move(examples), std::move(starts), std::move(mass));
     }
 
     // g and the loss from the atoms themselves: sums of changes drift by rounding.
@@ -308,23 +241,26 @@ class BlockFrankWolfe {
         }
     }
     // The atoms of example i again, of which `differences` are those after the gold one. Atoms keep the order in which
-    // they came and an inner product is made when the later of the two comes, so that it has the same bits as before.
+    // they came and an inner product is made when the later of the two comes, so that it has the same bits as before;
+    // or they are given.
     void restore(std::int64_t i, std::span<const Sparse> differences, std::span<const double> mass,
-                 std::span<const std::int32_t> idle) {
-        Block& block = blocks_[i];
+                 std::span<const std::int32_t> idle, std::span<const double> gram = {}) {
+        Block& block = blocks_[i] = Block();
         Seat& seat = *seats_[0];
-        starts_.clear();
-        block.atoms.resize(1);
-        block.gram.resize(1);
-        block.index.clear();
-        block.change.clear();
-        block.used.clear();
+        before_ = Before();
         for (const Sparse& difference : differences) {
             seat.fresh.z = difference;
             examples_.weigh(i, seat.fresh.z, seat.fresh.factor, seat.fresh.loss);
-            admit(i, block, seat);
+            if (gram.empty()) admit(i, block, seat);
+            else block.append(seat.fresh, seat.parts);
         }
+        if (!gram.empty()) block.gram.assign(gram.begin(), gram.end());
         for (std::int64_t j = 0; j < block.size(); ++j) block.atoms[j].mass = mass[j], block.atoms[j].idle = idle[j];
+    }
+    std::span<const double> gram(std::int64_t i) const { return blocks_[i].gram; }
+    // The gaps that were last seen.
+    void restore(std::vector<double> gap, std::vector<std::uint8_t> asked, double mean) {
+        gap_ = std::move(gap), asked_ = std::move(asked), mean_gap_ = mean;
     }
 
     std::span<const double> g() const { return g_; }
@@ -337,40 +273,6 @@ class BlockFrankWolfe {
     }
 
    private:
-    struct Kept {
-        double factor, loss, mass;
-        std::int64_t end;   // of its difference
-        std::int32_t idle;  // visits without mass
-    };
-    struct Block {
-        std::vector<Kept> atoms;          // the gold output first
-        std::vector<std::int32_t> index;  // parts in which they differ from the gold output, atom after atom
-        Changes change;                   // by how much
-        std::vector<std::int32_t> used;   // all of these parts once, rising
-        std::vector<double> gram;         // lower triangle, row after row
-        std::int64_t size() const { return static_cast<std::int64_t>(atoms.size()); }
-        // body(parts, changes, how many) of atom j.
-        template <class Body>
-        auto difference(std::int64_t j, Body&& body) const {
-            const std::int64_t first = j == 0 ? 0 : atoms[j - 1].end;
-            const auto n = static_cast<std::size_t>(atoms[j].end - first);
-            return change.from(first, [&](const auto* values) { return body(index.data() + first, values, n); });
-        }
-        void copy(std::int64_t j, Sparse& out) const {
-            difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
-                out.index.assign(at, at + n);
-                out.value.assign(x, x + n);
-            });
-        }
-        double inner(std::int64_t j, const double* scores) const {
-            return difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
-                double sum = 0.0;
-                for (std::size_t p = 0; p < n; ++p) sum += static_cast<double>(x[p]) * scores[at[p]];
-                return sum;
-            });
-        }
-    };
-
     // sum_t t g_t and sum_t t loss_t over all visits t so far, and the sum of the weights.
     struct Sums {
         std::vector<double> g;
@@ -484,7 +386,7 @@ class BlockFrankWolfe {
             best = std::max(best, own);
             move.asked = true;
             move.gap = std::max(best - mean, 0.0);
-            if (own > mean && known(block, seat.fresh) < 0) {
+            if (own > mean && block.known(seat.fresh) < 0) {
                 admit(i, block, seat);
                 value.push_back(own);
             }
@@ -552,6 +454,7 @@ class BlockFrankWolfe {
             step = 1.0;
         }
         Block& block = blocks_[i];
+        before_.note(i, block);
         const bool whole = step >= whole_step;  // nearly as good as the best share, and outputs can lose all their mass
         if (whole) step = 1.0;
         for (std::int64_t j = 0; j < block.size(); ++j) {
@@ -571,22 +474,8 @@ class BlockFrankWolfe {
             w = response(static_cast<std::size_t>(entry.at));
             norm_ += w * w;
         }
-        age(block);
-    }
-
-    // Which of the atoms an output is; -1 for none.
-    static std::int64_t known(const Block& block, const Atom& fresh) {
-        if (fresh.z.index.empty()) return 0;
-        for (std::int64_t j = 1; j < block.size(); ++j) {
-            const Kept& atom = block.atoms[j];
-            if (atom.loss != fresh.loss || atom.factor != fresh.factor) continue;
-            const bool same = block.difference(j, [&](const std::int32_t* at, const auto* x, std::size_t n) {
-                return std::equal(at, at + n, fresh.z.index.begin(), fresh.z.index.end()) &&
-                       std::equal(x, x + n, fresh.z.value.begin(), fresh.z.value.end());
-            });
-            if (same) return j;
-        }
-        return -1;
+        block.age();
+        if (!before_.begun()) block.forget(s_.most_atoms);
     }
 
     // Makes the fresh output an atom without mass: its inner products by its features, twice.
@@ -605,48 +494,7 @@ class BlockFrankWolfe {
             block.gram.resize(before);
             throw NonFinite();
         }
-        Changes::append_to(block.index, fresh.z.index);
-        block.change.append(fresh.z.value);
-        block.atoms.reserve(block.atoms.size() + 1);
-        block.atoms.push_back({fresh.factor, fresh.loss, 0.0, static_cast<std::int64_t>(block.index.size()), 0});
-        seat.parts.clear();
-        std::ranges::set_union(block.used, fresh.z.index, std::back_inserter(seat.parts));
-        block.used.assign(seat.parts.begin(), seat.parts.end());
-    }
-
-    void age(Block& block) const {
-        for (std::int64_t j = 1; j < block.size(); ++j) {
-            Kept& atom = block.atoms[j];
-            atom.idle = atom.mass > 0.0 ? 0 : atom.idle + 1;
-        }
-        if (!begun()) forget(block);
-    }
-
-    // Drops the atoms that have gone without mass for longest where there are too many; the gold one stays.
-    void forget(Block& block) const {
-        if (block.size() <= s_.most_atoms) return;
-        while (block.size() > s_.most_atoms) {
-            const auto rest = [](const Kept& atom) { return atom.mass > 0.0 ? 0 : atom.idle; };
-            const auto out = std::ranges::max_element(block.atoms, {}, rest) - block.atoms.begin();
-            if (rest(block.atoms[out]) == 0) break;
-            drop(block, out);
-        }
-        block.used = block.index;
-        std::ranges::sort(block.used);
-        block.used.erase(std::unique(block.used.begin(), block.used.end()), block.used.end());
-    }
-
-    static void drop(Block& block, std::int64_t out) {
-        const std::int64_t first = out == 0 ? 0 : block.atoms[out - 1].end, last = block.atoms[out].end;
-        block.index.erase(block.index.begin() + first, block.index.begin() + last);
-        block.change.erase(first, last);
-        std::size_t from = 0, to = 0;
-        for (std::int64_t j = 0; j < block.size(); ++j)
-            for (std::int64_t l = 0; l <= j; ++l, ++from)
-                if (j != out && l != out) block.gram[to++] = block.gram[from];
-        block.gram.resize(to);
-        block.atoms.erase(block.atoms.begin() + out);
-        for (std::int64_t j = out; j < block.size(); ++j) block.atoms[j].end -= last - first;
+        block.append(fresh, seat.parts);
     }
 
     Examples& examples_;
@@ -657,8 +505,7 @@ class BlockFrankWolfe {
     std::vector<double> w_;
     double loss_ = 0.0, late_loss_ = 0.0, time_ = 0.0, norm_ = 0.0, mean_gap_ = 0.0;
     Sums older_, newer_;
-    std::vector<double> before_;  // masses at begin(), those of example i from starts_[i] on
-    std::vector<std::int64_t> starts_;
+    Before before_;  // begin()
     double spread_ = 1.0;
     std::vector<Block> blocks_;
     std::vector<double> gap_;          // when an example last asked for its most violated output

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxmargin import _kernels
 from maxmargin.optimization.active_set import ActiveSet
-from maxmargin.optimization.checkpoints.saved import StateDict, array, require, value_of
+from maxmargin.optimization.checkpoints.saved import StateDict, array, number, require, value_of
 from maxmargin.problem import Problem
 from maxmargin.solvers.online.base import ridge_of, signs_of, with_memory
 from maxmargin.structures._arrays import as_bytes
@@ -26,6 +27,15 @@ ARRAYS = {
     **{"asked": np.uint8, "older": np.float64, "newer": np.float64, "numbers": np.float64},
 }
 """The arrays of the compiled blocks and their types, in the order of their ``state`` and ``restore``."""
+
+_MEAN_GAP = 4
+"""Its place in ``numbers``."""
+
+PACKED = "starts", "alpha", "idle", "part_starts", "part", "change", "gram", "gap", "asked", "mean_gap"
+"""The first values of ``packed``, blocks as a piece of a problem."""
+
+PIECE = (*(name for name in PACKED if name not in ("gram", "mean_gap")), "memory")
+"""Those of their arrays that a file holds, and the oracle's memory."""
 
 _ROOM = 1 << 24
 """Bytes of inner products that any file may ask for."""
@@ -80,6 +90,23 @@ def saved(blocks: Any) -> StateDict:
         **dict(zip(ARRAYS, blocks.state(), strict=True)),
         "memory": np.asarray(blocks.examples.memory()),
     }
+
+
+def saved_piece(packed: Sequence[Any]) -> StateDict:
+    """What a file holds of blocks that are a piece of a problem, by what their ``packed`` returned."""
+    kept = {name: value for name, value in zip(PACKED, packed[: len(PACKED)], strict=True) if name != "gram"}
+    return {**kept, "change": _as_floats(kept["change"])}
+
+
+def _as_floats(change: Any) -> Any:
+    return change.astype(np.float32) if change.dtype == np.int8 else change
+
+
+def restored_piece(solver: Any, problem: Problem, given: StateDict) -> Any:
+    """The blocks of :func:`saved_piece`, once their outputs are found legal; else ValueError. Sums are not known."""
+    whole = dict(zip(ARRAYS, map(np.array, made(solver, problem).state()), strict=True))
+    whole["numbers"][_MEAN_GAP] = number(given, "mean_gap", least=0)
+    return restored(solver, problem, {**whole, **{name: value_of(given, name) for name in PIECE}}, whole=False)
 
 
 def restored(solver: Any, problem: Problem, given: StateDict, *, whole: bool = True) -> Any:

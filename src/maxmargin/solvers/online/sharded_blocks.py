@@ -9,29 +9,33 @@ Changes of shards that are alike add up to more than is good for the dual. In a 
 bend ``spread`` times as much (Ma, Smith, Jaggi, Jordan, Richtarik and Takac 2015): as much more as the changes of the
 last round were together than apart, from 1 to the number of shards.
 
-An iteration is a pass in up to :data:`ROUNDS` rounds: the more, the less shards do without knowing of each other. Of
-several pieces in a shard, one after the other has its rounds. More shards need more passes for the same gap, as visits
-see the weights of other shards only once a round: with a few dense features many more, see docs/choosing-a-solver.md.
+An iteration is a pass in up to :data:`ROUNDS` rounds: the more, the less shards do without knowing of each other. More
+shards need more passes for the same gap, as visits see the weights of other shards only once a round. Of several pieces
+in a shard, one after the other has its turn of all rounds, alone in memory: between turns the blocks are packed arrays.
+With one shard all changes count, and passes are those of one process, but for the order of visits.
+
+The weights proposed are those of the average of ``g`` over the ends of rounds, later ones counting more.
 """
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from maxmargin import _threads
 from maxmargin.execution import Piece
-from maxmargin.optimization.checkpoints.saved import StateDict, array, number, require, vector
+from maxmargin.optimization.active_set import ActiveSet
+from maxmargin.optimization.checkpoints.saved import StateDict, number, require, value_of, vector
 from maxmargin.optimization.run import Run
 from maxmargin.solvers.online import blocks
 from maxmargin.solvers.online.base import finite_pass, ridge_of
-from maxmargin.structures.base import FloatArray
+from maxmargin.structures.base import FloatArray, IntArray
 
-ROUNDS, ROUND_EXAMPLES = 16, 128
-"""Rounds of a pass: as many, but of no fewer examples of a shard than this."""
+ROUNDS, ROUND_EXAMPLES = 64, 32
+"""Rounds of a pass: as many, but of no fewer examples of a shard than this. On the OCR letters, where one process alone
+needs 11 passes, 16, 32 and 64 rounds need 22, 18 and 15 of them in 2 shards, 60, 33 and 24 in 4."""
 
 _SWEEPS, _SMALL = 1000, 1e-12
 """Sweeps of the quadratic program at most, and the change at which they end."""
@@ -39,7 +43,7 @@ _SWEEPS, _SMALL = 1000, 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """Sums over passes, of which the t-th counts t times: of ``g``, the loss, and the counts."""
+    """Sums over rounds, of which the t-th counts t times: of ``g``, the loss, and the counts."""
 
     g: FloatArray
     loss: float = 0.0
@@ -53,11 +57,11 @@ class ShardedState:
     Attributes:
         run: where they are.
         g, loss: sums over all shards.
-        shares: of the changes of each piece in the last round, those that count.
+        shares: how much counts of the changes of each piece in its last round.
         rounds: how many there were.
         spread: how much more the dual bends in a shard.
         passes: how many there were.
-        total, older, newer: sums for the average: of all passes, and at two marks.
+        total, older, newer: sums for the average: of all rounds, and at two marks.
     """
 
     run: Run
@@ -75,10 +79,10 @@ class ShardedState:
     def first(cls, run: Run) -> ShardedState:
         """All weight on the gold outputs."""
         none = Mean(np.zeros(run.problem.n_weights))
-        return cls(run, none.g, 0.0, np.zeros(run.session.n_pieces), none, none, none)
+        return cls(run, none.g, 0.0, np.ones(run.session.n_pieces), none, none, none)
 
     def average(self) -> tuple[FloatArray, float]:
-        """``g`` and the loss, averaged over the passes since the mark before the last."""
+        """``g`` and the loss, averaged over the rounds since the mark before the last."""
         weight = self.total.weight - self.older.weight
         if self.passes < 2 or weight <= 0.0:
             return self.g, self.loss
@@ -87,11 +91,19 @@ class ShardedState:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a round is about: see :func:`_visit`."""
+    """What a round is about: see :func:`_visit`.
+
+    Attributes:
+        solver: the settings.
+        seed: of the order of visits in a pass; ``chunk`` of ``chunks`` of them are those of this round.
+        passes: how many there were.
+        g, loss, spread: those of the state.
+        settle: the share that counts of the changes in the last round of each piece.
+        alone: whether no other shard has a round now, so that all changes count.
+        leaves: whether the piece is not needed in the next round.
+    """
 
     solver: Any
-    number: int
-    pieces: frozenset[int]
     seed: int
     chunk: int
     chunks: int
@@ -100,140 +112,149 @@ class Round:
     loss: float
     spread: float
     settle: dict[int, float]
+    alone: bool
+    leaves: bool
 
 
-@dataclass(eq=False)
-class _Held:
-    """Compiled blocks and the last round that they took part in, changed in place."""
-
-    blocks: Any
-    number: int = -1
-
-
-@dataclass(eq=False)
 class PieceBlocks:
-    """The memory of a piece: blocks, or the arrays from which they are made where they come to."""
+    """The memory of a piece: compiled blocks, changed in place, or the arrays from which they are made."""
 
-    held: _Held | None = None
-    saved: StateDict = field(default_factory=dict)
+    def __init__(self, blocks: Any = None, arrays: tuple[Any, ...] = ()) -> None:
+        self.blocks, self.arrays = blocks, arrays
 
-    def of(self, solver: Any, piece: Piece) -> _Held:
-        """The blocks."""
-        if self.held is None:
-            problem = piece.problem
-            if not self.saved:
-                return _Held(blocks.made(solver, problem))
-            made = blocks.made(solver, problem)
-            made.examples.remember(self.saved["memory"])
-            made.restore(*(self._array(name) for name in blocks.ARRAYS))
-            if len(self.saved["begun"]):
-                made.resume(self.saved["begun"], self.saved["before"])
-            self.held = _Held(made, self.saved["number"])
-        return self.held
+    def of(self, solver: Any, piece: Piece) -> Any:
+        """The compiled blocks."""
+        if self.blocks is None:
+            made = blocks.made(solver, piece.problem)
+            if self.arrays:
+                *arrays, memory = self.arrays
+                made.unpack(*arrays)
+                made.examples.remember(memory)
+            return made
+        return self.blocks
 
-    def _array(self, name: str) -> Any:
-        value = np.asarray(self.saved[name])
-        return value.astype(np.float64) if name == "change" else value
+    def packed(self) -> PieceBlocks:
+        """The same without what belongs to the data: neither examples nor vectors of the length of the weights."""
+        if self.blocks is None:
+            return self
+        return PieceBlocks(None, (*self.blocks.packed(), np.array(self.blocks.examples.memory())))
 
-    def __getstate__(self) -> StateDict:
-        """The arrays."""
-        if self.held is None:
-            return {"held": None, "saved": self.saved}
-        begun, before = self.held.blocks.begun()
-        copied = {name: np.array(value) for name, value in blocks.saved(self.held.blocks).items()}
-        return {"held": None, "saved": {**copied, "begun": begun, "before": before, "number": self.held.number}}
+    def active_set(self, solver: Any, piece: Piece) -> ActiveSet:
+        """The outputs with weight, of rounds that are settled."""
+        return blocks.active_set(self.of(solver, piece))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PieceBlocks, (None, self.packed().arrays)
 
 
 def _visit(piece: Piece, memory: PieceBlocks | None, task: Round) -> tuple[Any, PieceBlocks]:
-    """Settle the last round; if it is the turn of the piece, visit some examples: changes of g and loss, and calls.
-
-    A round that is asked for again, as an interruption came before its end, begins where it began.
-    """
-    held = (memory or PieceBlocks()).of(task.solver, piece)
-    own, solver, problem = held.blocks, task.solver, piece.problem
-    own.end(0.0 if held.number == task.number else task.settle[piece.first])  # nothing if it has been settled
-    held.number = task.number
-    if piece.first not in task.pieces:
-        return None, PieceBlocks(held)
-    random, n, threads = np.random.default_rng([task.seed, piece.first]), problem.n_examples, _threads.current()
+    """Settle the last round, and visit some examples: changes of g and loss, and calls."""
+    solver, n, threads = task.solver, piece.problem.n_examples, _threads.current()
+    own = (memory or PieceBlocks()).of(solver, piece)
+    own.end(task.settle[piece.first])
+    random = np.random.default_rng([task.seed, piece.first])
     own.begin(task.g, task.loss, task.spread)
     orders = [blocks.order(solver, own, task.passes, n, random)]
     orders += [random.permutation(n) for _ in range(solver.kept_passes)]
     calls = 0
     for kept, order in enumerate(orders):
-        chunk = np.ascontiguousarray(np.array_split(order, task.chunks)[task.chunk])
-        calls += finite_pass(own.pass_over, chunk, kept > 0, threads)[0]
+        first, last = n * task.chunk // task.chunks, n * (task.chunk + 1) // task.chunks
+        calls += finite_pass(own.pass_over, order[first:last], kept > 0, threads)[0]
     change = (np.asarray(own.g) - task.g) / task.spread
-    return (change, own.loss - task.loss, calls), PieceBlocks(held)
+    found = change, own.loss - task.loss, calls
+    if task.alone:
+        own.end(1.0)
+    held = PieceBlocks(own)
+    return found, held.packed() if task.leaves else held
 
 
-def _settle(piece: Piece, memory: PieceBlocks | None, solver: Any, shares: dict[int, float], saves: bool) -> Any:
-    """Settle the last round, and return the sums of the piece's outputs alone, or what a file holds of the blocks."""
-    held = (memory or PieceBlocks()).of(solver, piece)
-    held.blocks.end(shares[piece.first])
-    if saves:
-        return blocks.saved(held.blocks), PieceBlocks(held)
-    held.blocks.refresh()
-    return (np.array(held.blocks.g), held.blocks.loss), PieceBlocks(held)
+def _refresh(piece: Piece, memory: PieceBlocks | None, solver: Any, shares: dict[int, float], several: bool) -> Any:
+    """Settle the last round, and return the sums of the piece's outputs alone."""
+    own = (memory or PieceBlocks()).of(solver, piece)
+    own.end(shares[piece.first])
+    own.refresh()
+    sums, held = (np.array(own.g), own.loss), PieceBlocks(own)
+    return sums, held.packed() if several else held
 
 
-def _restore(piece: Piece, memory: Any, solver: Any, rounds: int, saved: dict[int, StateDict]) -> Any:
+def _saved(piece: Piece, memory: PieceBlocks | None, solver: Any, shares: dict[int, float], several: bool) -> Any:
+    """Settle the last round, and return what a file holds of the blocks."""
+    own = (memory or PieceBlocks()).of(solver, piece)
+    own.end(shares[piece.first])
+    held = PieceBlocks(own)
+    arrays = held.packed().arrays
+    return {**blocks.saved_piece(arrays), "memory": arrays[-1]}, PieceBlocks(None, arrays) if several else held
+
+
+def _restore(piece: Piece, memory: Any, solver: Any, saved: dict[int, StateDict], several: bool) -> Any:
     """Check what a file holds of a piece, and return the sums of its outputs."""
-    made = blocks.restored(solver, piece.problem, saved[piece.first], whole=False)
-    arrays = made.state()
+    made = blocks.restored_piece(solver, piece.problem, saved[piece.first])
+    held = PieceBlocks(made).packed()
     made.refresh()
     sums = np.array(made.g), made.loss
-    made.restore(*(np.asarray(one, dtype=np.float64) if j == 5 else one for j, one in enumerate(arrays)))
-    return sums, PieceBlocks(_Held(made, rounds))
+    return sums, held if several else PieceBlocks(PieceBlocks(None, held.arrays).of(solver, piece))
+
+
+def _several(run: Run) -> bool:
+    """Whether shards have several pieces, of which one at a time is in memory."""
+    return run.session.n_pieces > run.session.n_shards
+
+
+def _shares(state: ShardedState) -> dict[int, float]:
+    """The share that counts of the changes in the last round of each piece, by its first example."""
+    return dict(zip(state.run.session.example_edges[:-1].tolist(), state.shares.tolist(), strict=True))
 
 
 def step(solver: Any, run: Run, state: ShardedState) -> ShardedState:
     """One pass, in rounds."""
     session = run.session
-    firsts = session.example_edges[:-1].tolist()
-    turns = list(itertools.zip_longest(*(firsts[a:b] for a, b in itertools.pairwise(session.shard_edges.tolist()))))
-    seed = int(run.random.integers(1 << 62))
-    sizes = dict(zip(firsts, np.diff(session.example_edges).tolist(), strict=True))
-    for turn in turns:
-        pieces = frozenset(first for first in turn if first is not None)
-        chunks = max(1, min(ROUNDS if len(pieces) > 1 else 1, min(map(sizes.__getitem__, pieces)) // ROUND_EXAMPLES))
+    starts, sizes = session.shard_edges[:-1], np.diff(session.shard_edges)
+    examples, seed = np.diff(session.example_edges), int(run.random.integers(1 << 62))
+    for turn in range(int(sizes.max(initial=0))):
+        pieces = (starts + turn)[sizes > turn]
+        chunks = 1 if len(pieces) == 1 else max(1, min(ROUNDS, int(examples[pieces].min()) // ROUND_EXAMPLES))
         for chunk in range(chunks):
-            state = _round(solver, run, state, firsts, pieces, (seed, chunk, chunks))
+            task = Round(
+                solver,
+                seed,
+                chunk,
+                chunks,
+                state.passes,
+                state.g,
+                state.loss,
+                state.spread if len(pieces) > 1 else 1.0,
+                _shares(state),
+                alone=len(pieces) == 1,
+                leaves=_several(run) and chunk == chunks - 1,
+            )
+            state = _combined(run, state, pieces, run.turn(turn, _visit, task))
     passes = state.passes + 1
     if passes % blocks.REFRESH == 0:
-        state = _refreshed(solver, run, state, firsts)
-    total, t = state.total, float(passes)
-    total = Mean(total.g + t * state.g, total.loss + t * state.loss, total.weight + t)
-    state = replace(state, passes=passes, total=total)
-    return replace(state, older=state.newer, newer=total) if blocks.is_mark(passes) else state
+        # From the outputs themselves, as sums of changes drift by rounding.
+        g, loss = run.sums(_refresh, solver, _shares(state), _several(run))
+        state = replace(state, g=np.array(g), loss=float(loss))
+    state = replace(state, passes=passes)
+    return replace(state, older=state.newer, newer=state.total) if blocks.is_mark(passes) else state
 
 
-def _round(
-    solver: Any, run: Run, state: ShardedState, firsts: list[int], pieces: frozenset[int], chunk: tuple[int, int, int]
-) -> ShardedState:
-    """One round of some pieces."""
-    settle = dict(zip(firsts, state.shares.tolist(), strict=True))
-    task = Round(solver, state.rounds, pieces, *chunk, state.passes, state.g, state.loss, state.spread, settle)
-    found = list(run.each(_visit, task))
-    at = [i for i, one in enumerate(found) if one is not None]
-    changes, losses = np.array([found[i][0] for i in at]), np.array([found[i][1] for i in at])
-    run.counters.argmax += sum(found[i][2] for i in at) / max(1, run.problem.n_examples)
-    weights = run.problem.region.best_response(state.g)
-    assert weights is not None
-    slope, bend = losses + changes @ weights, ridge_of(run.problem).C * (changes @ changes.T)
-    own = best_shares(slope, bend)
-    shares = np.zeros(len(firsts))
-    shares[at] = own
-    apart = float(np.trace(bend))
-    spread = float(np.clip(bend.sum() / apart, 1.0, len(at))) if apart > 0.0 else 1.0
-    return replace(
-        state,
-        g=state.g + own @ changes,
-        loss=state.loss + float(own @ losses),
-        shares=shares,
-        rounds=state.rounds + 1,
-        spread=spread,
-    )
+def _combined(run: Run, state: ShardedState, pieces: IntArray, found: list[Any]) -> ShardedState:
+    """The state after a round of some pieces, by the changes that they found."""
+    changes, losses = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+    run.counters.argmax += sum(one[2] for one in found) / max(1, run.problem.n_examples)
+    shares, spread = np.array(state.shares), state.spread
+    if len(found) == 1:
+        shares[pieces] = 1.0
+    else:
+        weights = run.problem.region.best_response(state.g)
+        assert weights is not None
+        slope, bend = losses + changes @ weights, ridge_of(run.problem).C * (changes @ changes.T)
+        shares[pieces] = best_shares(slope, bend)
+        apart = float(np.trace(bend))
+        spread = float(np.clip(bend.sum() / apart, 1.0, len(found))) if apart > 0.0 else 1.0
+    g, loss = state.g + shares[pieces] @ changes, state.loss + float(shares[pieces] @ losses)
+    t, total = float(state.rounds + 1), state.total
+    total = Mean(total.g + t * g, total.loss + t * loss, total.weight + t)
+    return replace(state, g=g, loss=loss, shares=shares, rounds=state.rounds + 1, spread=spread, total=total)
 
 
 def best_shares(slope: FloatArray, bend: FloatArray) -> FloatArray:
@@ -250,28 +271,18 @@ def best_shares(slope: FloatArray, bend: FloatArray) -> FloatArray:
     return share
 
 
-def _refreshed(solver: Any, run: Run, state: ShardedState, firsts: list[int]) -> ShardedState:
-    """``g`` and the loss from the outputs themselves: sums of changes drift by rounding."""
-    settle = dict(zip(firsts, state.shares.tolist(), strict=True))
-    g, loss = run.sums(_settle, solver, settle, False)
-    return replace(state, g=np.array(g), loss=float(loss))
-
-
 _VECTORS = ("total", "older", "newer")
 
 
 def state_dict(solver: Any, state: ShardedState) -> StateDict:
     """The sums, and the blocks of every piece."""
-    session, firsts = state.run.session, state.run.session.example_edges[:-1].tolist()
-    settle = dict(zip(firsts, state.shares.tolist(), strict=True))
-    pieces = list(state.run.each(_settle, solver, settle, True))
-    assert len(pieces) == session.n_pieces
+    pieces = state.run.each(_saved, solver, _shares(state), _several(state.run))
     saved: StateDict = {"g": np.array(state.g), "loss": state.loss, "rounds": state.rounds, "spread": state.spread}
     for name in _VECTORS:
         mean = getattr(state, name)
         saved |= {f"{name}.g": mean.g, f"{name}.loss": mean.loss, f"{name}.weight": mean.weight}
     for i, one in enumerate(pieces):
-        saved |= {f"piece{i}.{name}": np.array(value) for name, value in one.items()}
+        saved |= {f"piece{i}.{name}": value for name, value in one.items()}
     return {**saved, "passes": state.passes}
 
 
@@ -285,17 +296,11 @@ def load_state_dict(solver: Any, run: Run, passes: int, saved: StateDict) -> Sha
     rounds = int(number(saved, "rounds", least=0))
     spread = number(saved, "spread", least=1)
     g, loss = vector(saved, "g", n), number(saved, "loss")
-    names = (*blocks.ARRAYS, "memory")
     pieces = {
-        first: {name: array(saved, f"piece{i}.{name}", _kind(saved, f"piece{i}.{name}"), (None,)) for name in names}
+        first: {name: value_of(saved, f"piece{i}.{name}") for name in (*blocks.PIECE, "mean_gap")}
         for i, first in enumerate(firsts)
     }
-    own_g, own_loss = run.sums(_restore, solver, rounds, pieces)
+    own_g, own_loss = run.sums(_restore, solver, pieces, _several(run))
     blocks.check_sums(g, loss, np.asarray(own_g), float(own_loss))
-    require(spread <= max(1, len(firsts)), f"a spread of {spread:g} for {len(firsts)} shards")
-    return ShardedState(run, g, loss, np.zeros(len(firsts)), **means, rounds=rounds, spread=spread, passes=passes)
-
-
-def _kind(saved: StateDict, name: str) -> Any:
-    value = saved.get(name)
-    return value.dtype if isinstance(value, np.ndarray) else np.float64
+    require(spread <= max(1, run.session.n_shards), f"a spread of {spread:g} for {run.session.n_shards} shards")
+    return ShardedState(run, g, loss, np.ones(len(firsts)), **means, rounds=rounds, spread=spread, passes=passes)
