@@ -13,6 +13,7 @@ from problems import make, rebuilt
 
 import maxmargin as mm
 from maxmargin import _kernels, threads
+from maxmargin.problem.good_paths import PathSets
 from maxmargin.solvers import Stop, solve
 from maxmargin.structures import Lattice, PointStatus
 from maxmargin.structures.fallbacks import generic
@@ -297,6 +298,18 @@ def test_same_bits_with_any_number_of_threads() -> None:
         for a, b in zip(one, several, strict=True):
             np.testing.assert_array_equal(a.z, b.z, err_msg=name)
             np.testing.assert_array_equal(a.value, b.value, err_msg=name)
+    slopes, good = rng.normal(size=structure.n_parts), structure.decode(structure.argmax(scores).z)
+    paths = PathSets.build(structure, [[path] for path in good], "all")
+    several_arrays = {
+        "envelopes": lambda: structure.envelopes(scores, slopes),
+        "pairs": lambda: paths.most_violated(structure, scores, np.ones(n), 0),
+    }
+    for name, many in several_arrays.items():
+        with threads(1):
+            first = many()
+        with threads(4):
+            for a, b in zip(first, many(), strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=name)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -304,6 +304,21 @@ def test_values_have_the_same_bits_for_any_number_of_threads():
     np.testing.assert_allclose(results[0][0], [max(0.0, values[case.owner == b].max()) for b in range(100)])
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_restored_masters_continue_with_the_same_bits(shape):
+    case, again = Random(5, **SHAPES[shape]), Random(5, points=0, **SHAPES[shape])
+    case.kernel.joint(case.blocks, 1e-8, 100)
+    case.kernel.settle(2)
+    again.kernel.restore(*case.kernel.state())
+    rows, loss = np.random.default_rng(0).normal(size=(2, case.rows.shape[1])), [0.5, 2.0]
+    for one in (case, again):
+        assert put(one.kernel, [0, 3], rows, loss).all()
+        one.kernel.joint(one.blocks, 1e-11, 100)
+    for one, two in zip(case.kernel.state(), again.kernel.state(), strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(case.g(), again.g())
+
+
 def test_masters_without_blocks_or_points():
     empty = _kernels.Masters(0, 3, 0, 1.0, np.inf, NO_SIGNS, False)
     assert empty.joint(np.zeros(0, dtype=np.int64), 0.0, 5)[0] == OK
