@@ -83,8 +83,6 @@ SOLVERS: dict[str, Solver] = {
 def test_bits_do_not_depend_on_where_the_pieces_are(kind: str, name: str, monkeypatch: Any) -> None:
     """In memory, from files, and with memories that have been somewhere else after each call."""
     monkeypatch.setattr(sharded_blocks, "ROUND_EXAMPLES", 2)
-    if (kind, name) == ("cut", "mira"):
-        pytest.skip("lists of cuts take many argmax calls")
     problem, solver = make(kind, n=9, region={"C": 0.5}), SOLVERS[name]
     budget = {"tol": 1e-7, "max_iter": 22, "random_state": 0, "executor": Serial(3)}
     here = run(problem, solver, **budget)
