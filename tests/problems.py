@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _kernels
+from maxmargin.execution import HeldPieces, Piece, PieceSource
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures, TiedRows
@@ -214,3 +216,15 @@ def visit(problem: Problem, i: int, weights: FloatArray, examples: Any = None) -
     view = problem.examples() if examples is None else examples
     loss = _kernels.subgradient_pass(view, np.array([i]), 1.0, np.inf, np.zeros(0, dtype=np.uint8), total, late, 1.0)
     return (weights - total) / problem.structure.n_examples, loss
+
+
+class FilePieces(PieceSource):
+    """Pieces as files hold them: bytes, read anew at every use."""
+
+    def __init__(self, problem: Problem, size: int, shards: int) -> None:
+        held = HeldPieces.of(problem, size, shards)
+        self.examples, self.parts = held.examples, held.parts
+        self.data = [pickle.dumps(piece) for piece in held.held]
+
+    def open(self, number: int) -> Piece:
+        return pickle.loads(self.data[number])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import STRUCTURES, make
+from saving import Copier, figures, refused, resumed_from_each, run
 
 import maxmargin as mm
 from maxmargin import model_file
@@ -27,22 +27,14 @@ from maxmargin.losses import Hamming
 from maxmargin.optimization import loop
 from maxmargin.optimization.callbacks import Record
 from maxmargin.problem import Problem
-from maxmargin.regions import L1
 from maxmargin.solvers import (
     AveragedPerceptron,
     BlockFrankWolfe,
     Checkpoint,
     CheckpointError,
-    ColumnGeneration,
-    CuttingPlane,
-    DualExtragradient,
-    Euclidean,
-    ExponentiatedGradient,
-    Extragradient,
+    Exact,
     Mira,
-    SimplicialDecomposition,
     Solution,
-    Solver,
     Status,
     Stop,
     Subgradient,
@@ -65,217 +57,6 @@ def ctrl_c_interrupts():
 def no_waiting(monkeypatch):
     """Hundreds of small files, none of which has to outlive the machine."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
-SOLVERS: dict[str, Solver] = {
-    "block": BlockFrankWolfe(),
-    "block-gap-cache": BlockFrankWolfe(sampling="gap", cache=0.3, outputs=3, direction="away"),
-    "block-plain": BlockFrankWolfe(kept_passes=0, average=False, outputs=2, direction="frank-wolfe", steps=1),
-    "subgradient": Subgradient(),
-    "perceptron": AveragedPerceptron(),
-    "perceptron-batch": AveragedPerceptron(batch=True, average=False),
-    "mira": Mira(k=2),
-    "dual-extragradient": DualExtragradient(store_duals=False, warm_starts=False, shard_parts=40),
-    "dual-extragradient-euclidean": DualExtragradient(
-        store_duals=False, warm_starts=False, geometry=Euclidean(), shard_parts=40
-    ),
-}
-STOP = Stop(tol=1e-6, max_iter=20)
-Case = tuple[Solver, str, dict[str, Any]]
-MASTERS: dict[str, Case] = {
-    "simplicial": (SimplicialDecomposition(), "chain", {}),
-    "simplicial-cut": (SimplicialDecomposition(), "cut", {"C": 5.0}),
-    "simplicial-ball": (SimplicialDecomposition(), "matching", {"radius": 0.7}),
-    "simplicial-l1-ball": (SimplicialDecomposition(), "chain", {"l1": 1.0}),
-    "simplicial-relaxed": (SimplicialDecomposition(), "graph", {}),
-    "simplicial-one": (SimplicialDecomposition(master="one"), "matching", {}),
-    "simplicial-plain": (SimplicialDecomposition.plain(r=3), "chain", {"C": 5.0}),
-    "simplicial-cyclic": (SimplicialDecomposition(working_set="cyclic", working_set_size=3), "chain", {}),
-    "simplicial-groups": (
-        SimplicialDecomposition(master="one", working_set="violation", working_set_size=3),
-        "chain",
-        {},
-    ),
-    "cutting-plane": (CuttingPlane(), "chain", {"C": 5.0}),
-    "cutting-plane-one": (CuttingPlane(slacks="one"), "matching", {"C": 5.0}),
-}
-EXPONENTIATED: dict[str, Case] = {
-    "exponentiated": (ExponentiatedGradient(block_size=3), "chain", {"C": 5.0}),
-    "exponentiated-batch": (ExponentiatedGradient(online=False), "tree", {}),
-    "exponentiated-implicit": (ExponentiatedGradient(implicit=True), "chain", {"C": 5.0}),
-    "exponentiated-ball": (ExponentiatedGradient(eta=0.1), "lattice", {"C": 1.0, "radius": 0.5}),
-}
-COLUMNS: dict[str, Case] = {
-    "columns": (ColumnGeneration(master="highs"), "chain", {"C": 2.0}),
-    "columns-newton": (ColumnGeneration(master="newton"), "matching", {"C": 2.0}),
-    "columns-proximal": (ColumnGeneration(master="proximal"), "chain", {"C": 2.0}),
-    "columns-ball": (ColumnGeneration(), "cut", {"radius": 1.0}),
-    "columns-plain": (ColumnGeneration.plain(max_steps=20), "matching", {"C": 2.0}),
-    "columns-plain-highs": (ColumnGeneration.plain(master="highs"), "candidates", {"C": 2.0}),
-}
-CASES = MASTERS | EXPONENTIATED | COLUMNS
-"""Solvers with a kind of problem and its region."""
-
-
-class Copier:
-    """A callback that copies the checkpoint that is there: of the certificate before."""
-
-    def __init__(self, path: Path, folder: Path) -> None:
-        self.path, self.folder, self.copies = path, folder, []
-
-    def __call__(self, record: Record) -> None:
-        if self.path.exists():
-            copy = self.folder / f"copy{len(self.copies)}"
-            shutil.copy(self.path, copy)
-            self.copies.append(copy)
-
-
-def figures(solution: Solution) -> dict[str, Any]:
-    """All that must be the same, but for times."""
-    history = [
-        {**one.as_dict(), "hinge": one.certificate.hinge, "limit": one.limit, "seconds": 0.0}
-        for one in solution.history
-    ]
-    active_set = solution.active_set
-    return {
-        "weights": solution.weights.tobytes(),
-        "certificate": solution.certificate,
-        "status": solution.status,
-        "history": history,
-        "counters": solution.counters,
-        "active_set": None if active_set is None else [one.tobytes() for one in active_set.arrays()],
-    }
-
-
-def run(problem: Problem, solver: Solver, path: Path | None = None, *, every: float = 0.0, **options: Any) -> Solution:
-    options = {"stop": STOP, "random_state": 3, **options}
-    return solve(problem, solver, checkpoint=None if path is None else Checkpoint(path, every=every), **options)
-
-
-def resumed_from_each(
-    problem: Problem, solver: Solver, folder: Path, skip: int = 1, same: bool = True, **options: Any
-) -> int:
-    """Cut a run at each of its saves, or at one in ``skip``; how many there were.
-
-    Unless ``same``, a run without a checkpoint differs: it has warm starts, or does not repeat the last argmax pass.
-    """
-    whole = run(problem, solver, callbacks=[lambda record: None], **options)
-    copier = Copier(folder / "run", folder)
-    saved = run(problem, solver, folder / "run", callbacks=[copier], **options)
-    assert not same or figures(saved) == figures(whole)
-    for copy in [*copier.copies[::skip], folder / "run"]:
-        again = run(problem, solver, copy, every=1e9, callbacks=[lambda record: None], **options)
-        assert figures(again) == figures(saved)
-    return len(copier.copies)
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-@pytest.mark.parametrize("kind", ["chain", "matching"])
-def test_resumed_from_every_certificate(kind, name, tmp_path):
-    problem = make(kind, n=8, seed=1)
-    assert resumed_from_each(problem, SOLVERS[name], tmp_path) >= 3
-
-
-def problem_of(name: str, rescaling: str = "margin") -> Problem:
-    _, kind, region = CASES[name]
-    if name not in COLUMNS:
-        return make(kind, n=8, seed=1, region=region or None)
-    return dataclasses.replace(make(kind, n=8, seed=1), region=L1(**region), rescaling=rescaling)
-
-
-def test_columns_after_a_warm_up(tmp_path):
-    problem = problem_of("columns", "none")
-    assert resumed_from_each(problem, CASES["columns"][0], tmp_path, skip=2, same=False, stop=Stop(1e-9, 24)) >= 5
-
-
-@pytest.mark.parametrize("name", ["columns", "columns-proximal", "columns-plain-highs"])
-def test_a_state_that_is_not_settled_is_not_saved(name, tmp_path):
-    """Ctrl-C between two certificates leaves the run of the first, as a model of HiGHS is not in files."""
-    solver, problem, path = CASES[name][0], problem_of(name), tmp_path / "run"
-    stop = Stop(1e-12, 40)
-    whole = run(problem, solver, tmp_path / "whole", stop=stop, every=1e9)
-    at = whole.counters.iterations - 2
-    plain = type(solver).step
-
-    def step(self: Any, run: Any, state: Any) -> Any:
-        if run.counters.iterations == at:
-            signal.raise_signal(signal.SIGINT)
-        return plain(self, run, state)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(solver), "step", step)
-        assert run(problem, solver, path, stop=stop, every=1e9).status is Status.INTERRUPTED
-    assert model_file.read(path)[0]["counters"]["iterations"] <= at + 1
-    assert figures(run(problem, solver, path, stop=stop, every=1e9)) == figures(whole)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_states_resumed_from_certificates(name, tmp_path):
-    solver, problem = CASES[name][0], problem_of(name)
-    same = name in EXPONENTIATED
-    assert resumed_from_each(problem, solver, tmp_path, skip=3, same=same, stop=Stop(1e-9, 24)) >= 3
-    if name in MASTERS and not problem.relaxed:  # only the number of passes differs
-        whole = run(problem, solver, stop=Stop(1e-9, 24))
-        assert run(problem, solver, tmp_path / "run", stop=Stop(1e-9, 24)).weights.tobytes() == whole.weights.tobytes()
-
-
-@pytest.mark.parametrize("name", ["simplicial", "simplicial-one", "simplicial-cyclic", "cutting-plane"])
-def test_masters_with_quadratic_slack(name, tmp_path):
-    problem = dataclasses.replace(make("chain", n=8, seed=1, region={"C": 2.0}), slack="quadratic")
-    assert resumed_from_each(problem, CASES[name][0], tmp_path, skip=4, same=False) >= 5
-
-
-NO_SENSE = ("simplicial-ball", "cutting-plane", "exponentiated", "exponentiated-implicit", "columns", "columns-plain")
-
-
-@pytest.mark.parametrize("name", NO_SENSE)
-def test_states_that_make_no_sense(name, tmp_path):
-    """Each number and array of the solver's state, changed in several ways."""
-    solver, problem, path = CASES[name][0], problem_of(name), tmp_path / "run"
-    run(problem, solver, path, stop=Stop(1e-9, 6), every=1e9)
-    header, arrays = model_file.read(path)
-    header.pop("arrays")
-    for array_name in [one for one in arrays if one.startswith("state.")]:
-        good, own = arrays[array_name], array_name.split(".")[-1]
-        others = {other: one for other, one in arrays.items() if other != array_name}
-        wrong = [good.astype(np.float32), good.reshape(1, -1)]
-        # Of pairs and gaps there are any number, and a basis may be missing.
-        wrong += [good[:-1]] if own not in ("pairs", "gaps") and good.size else []
-        if good.size and own in ("starts", "entry_starts", "index", "age", "iterate", "eta", "gaps", "q"):
-            wrong += [-1.0 - good if good.dtype == np.float64 else ~good]
-        for changed in wrong:
-            model_file.write(path, header, {**others, array_name: changed})
-            refused(problem, path, "damaged: .*; name another file", solver)
-        model_file.write(path, header, others)
-        refused(problem, path, "damaged: .*; name another file", solver)
-    for number_name in header["state"]:
-        for odd in (None, "nan", [], "-inf"):
-            model_file.write(path, {**header, "state": {**header["state"], number_name: odd}}, arrays)
-            refused(problem, path, "damaged: .*; name another file", solver)
-
-
-def test_points_that_are_no_outputs(tmp_path):
-    problem, path = make("chain", n=6, seed=1), tmp_path / "run"
-    run(problem, SimplicialDecomposition(), path, stop=Stop(1e-9, 6), every=1e9)
-    header, arrays = model_file.read(path)
-    header.pop("arrays")
-    model_file.write(path, header, {**arrays, "state.loss": arrays["state.loss"] + 9.0})
-    refused(problem, path, "damaged: a point is above the most violated output", SimplicialDecomposition())
-    lower = {**header["state"], "center_hinge": (0.0).hex(), "center_value": (0.0).hex()}
-    model_file.write(path, {**header, "state": lower}, arrays)
-    refused(problem, path, "damaged: the objective of its center is not", SimplicialDecomposition())
-
-
-@pytest.mark.parametrize("kind", ["chain", "cut"])
-def test_dual_extragradient_in_an_l1_ball(kind, tmp_path):
-    problem = make(kind, n=5, region={"l1": 1.0})
-    assert resumed_from_each(problem, SOLVERS["dual-extragradient"], tmp_path) >= 3
-    for choice in ({"store_duals": False}, {"warm_starts": False}):
-        solver = DualExtragradient(**choice)
-        with pytest.raises(CheckpointError, match=r"or DualExtragradient\(store_duals=False, warm_starts=False\)"):
-            run(problem, solver, tmp_path / "refused")
-        with pytest.raises(TypeError, match="cannot be saved"):
-            solver.state_dict(None)
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
@@ -457,10 +238,10 @@ def test_interrupted_in_the_last_step(tmp_path):
     assert figures(run(problem, BlockFrankWolfe(), tmp_path / "run", every=1e9, stop=stop)) == figures(whole)
 
 
-@pytest.mark.parametrize("name", ["perceptron", "mira", "subgradient"])
-def test_interrupted_passes(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("solver", [AveragedPerceptron(), Mira(k=2), Subgradient()])
+def test_interrupted_passes(solver, tmp_path, monkeypatch):
     problem = make("chain", n=8, seed=1)
-    solver, stop = SOLVERS[name], Stop(1e-9, 9)
+    stop = Stop(1e-9, 9)
     whole = run(problem, solver, stop=stop)
     plain = type(solver).step
 
@@ -631,12 +412,6 @@ def saved(folder: Path) -> tuple[Problem, Path]:
     path = folder / "run"
     run(problem, BlockFrankWolfe(), path, stop=Stop(1e-9, 4), every=1e9)  # one save
     return problem, path
-
-
-def refused(problem: Problem, path: Path, message: str, solver: Solver | None = None, **options: Any) -> None:
-    with pytest.raises(CheckpointError, match=message) as caught:
-        run(problem, solver or BlockFrankWolfe(), path, **options)
-    assert "\n" not in str(caught.value)
 
 
 def test_other_runs(tmp_path):
@@ -928,10 +703,7 @@ def test_a_disk_that_is_full_later(tmp_path, monkeypatch):
 
 
 def test_solvers_that_cannot_be_saved(tmp_path):
-    problem = make("chain", n=3, region={"radius": 1.0})
-    refused(
-        problem, tmp_path / "run", "a run of Extragradient cannot be saved: .*; use BlockFrankWolfe", Extragradient()
-    )
+    refused(make("chain", n=3), tmp_path / "run", "a run of Exact cannot be saved: it takes one step only; le", Exact())
     refused(make("chain", n=3), tmp_path / "run", "random_state must be None or", random_state=np.random.default_rng(0))
 
 

@@ -17,9 +17,10 @@ from commands import run as command
 from problems import make, rebuilt, run
 
 import maxmargin as mm
+from maxmargin import model_file
 from maxmargin.execution import HeldPieces, Piece, PieceSource, Ray, Serial, ShardedProblem, ShardError
 from maxmargin.execution import ray as ray_execution
-from maxmargin.solvers import Solver, solve
+from maxmargin.solvers import Checkpoint, Solver, solve
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -122,6 +123,43 @@ def test_workers_that_are_killed_change_nothing(two: Ray, solver: Solver, monkey
     same(*(run(problem, solver, max_iter=8, executor=executor) for executor in (two, Serial(shards=2))))
 
 
+class Cut(Exception):
+    """The end of a process."""
+
+
+def _cut(at: int) -> Any:
+    def callback(record: Any) -> None:
+        if record.iteration >= at:
+            raise Cut
+
+    return callback
+
+
+SAVED: list[Solver] = [*SOLVERS, mm.BlockFrankWolfe(), mm.Mira()]
+
+
+@pytest.mark.parametrize("solver", SAVED, ids=lambda solver: type(solver).__name__)
+def test_killed_workers_and_a_killed_run(
+    two: Ray, solver: Solver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Workers are killed twice, then the run; it resumes here, is cut again, and resumes on Ray with the same bits."""
+    problem, serial = make("matching", n=8, region={"C": 5.0}), Serial(shards=2)
+
+    def saved(path: str, executor: Any, *callbacks: Any) -> Any:
+        given = {"max_iter": 14, "tol": 1e-9, "random_state": 0, "callbacks": [lambda record: None, *callbacks]}
+        return run(problem, solver, executor=executor, checkpoint=Checkpoint(tmp_path / path, every=0.0), **given)
+
+    whole = saved("whole", serial)
+    monkeypatch.setattr(ray_execution, "SNAPSHOT", 3)
+    with monkeypatch.context() as patch:
+        _kill_workers(patch, {9, 18})
+        with pytest.raises(Cut):
+            saved("cut", two, _cut(3))
+    with pytest.raises(Cut):
+        saved("cut", serial, _cut(5))
+    same(saved("cut", two), whole)
+
+
 def _dies(piece: Piece, memory: Any, folder: str, times: int) -> tuple[tuple[int], Any]:
     """End the process in the middle of a pass, so many times; or, if negative, never answer the first time."""
     done = len(os.listdir(folder))
@@ -192,12 +230,30 @@ def test_datasets_are_opened_by_the_workers(two: Ray, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(int(rng.integers(1, 7)), 3)) for _ in range(60)]
     y = [["ab"[int(row[0] > 0)] for row in x] for x in X]
-    settings = {"C": 0.1, "solver": mm.DualExtragradient(store_duals=False, warm_starts=False), "tol": 0.05}
+    settings = {"C": 1.0, "solver": mm.DualExtragradient(store_duals=False, warm_starts=False), "tol": 0.01}
     dataset = mm.ChainSVM().build_dataset(tmp_path / "data", (X, y), shard_parts=150)
     assert len(dataset.shards) > 3
     serial = mm.ChainSVM(**settings, executor=Serial(shards=2)).fit(dataset)
     np.testing.assert_array_equal(mm.ChainSVM(**settings, executor=two).fit(dataset).coef_, serial.coef_)
-    damaged = dataset.folder / dataset.shards[-1].file
-    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x07")
-    with pytest.raises(ShardError, match=damaged.name):
-        mm.ChainSVM(**settings, executor=two).fit(dataset)
+    file = dataset.folder / dataset.shards[-1].file
+    good, checkpoint = file.read_bytes(), Checkpoint(tmp_path / "run", every=0.0)
+
+    def fails(content: bytes | None) -> Any:
+        def callback(record: Any) -> None:  # in the middle of a run
+            if record.iteration == 4:
+                file.unlink()
+                if content is not None:
+                    file.write_bytes(content)
+
+        return callback
+
+    for content, message in ((good[:-1] + b"\x07", "checksum"), (None, "missing|does not exist|no such file")):
+        with pytest.raises(ShardError, match=rf"(?i){file.name}.*({message})"):
+            mm.ChainSVM(**settings, executor=two, checkpoint=checkpoint, callbacks=[fails(content)]).fit(dataset)
+        file.unlink(missing_ok=True)
+        file.write_bytes(good)
+        assert model_file.read(checkpoint.path)[0]["counters"]["iterations"] == 4
+        if content is not None:
+            checkpoint.remove()
+    again = mm.ChainSVM(**settings, executor=two, checkpoint=checkpoint).fit(dataset)
+    np.testing.assert_array_equal(again.coef_, serial.coef_)

@@ -8,28 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import STRUCTURES, make, rebuilt, run
+from problems import STRUCTURES, FilePieces, make, rebuilt, run
 
 import maxmargin as mm
 from maxmargin import _kernels
-from maxmargin.execution import HeldPieces, Piece, PieceSource, Serial, ShardedProblem
+from maxmargin.execution import Piece, Serial, ShardedProblem
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
-from maxmargin.problem import Problem
 from maxmargin.solvers import Checkpoint, Solver
 from maxmargin.solvers.online import sharded_blocks
-
-
-class FilePieces(PieceSource):
-    """Pieces as files hold them: bytes, read anew at every use."""
-
-    def __init__(self, problem: Problem, size: int, shards: int) -> None:
-        held = HeldPieces.of(problem, size, shards)
-        self.examples, self.parts = held.examples, held.parts
-        self.data = [pickle.dumps(piece) for piece in held.held]
-
-    def open(self, number: int) -> Piece:
-        return pickle.loads(self.data[number])
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from problems import STRUCTURES, make, rebuilt, run
+from problems import STRUCTURES, FilePieces, make, rebuilt, run
 
 import maxmargin as mm
-from maxmargin.execution import HeldPieces, Piece, PieceSource, Serial, ShardedProblem
+from maxmargin.execution import HeldPieces, Piece, Serial, ShardedProblem
 from maxmargin.execution.pieces import cut
-from maxmargin.problem import Problem
-from maxmargin.solvers import Solver, solve
+from maxmargin.solvers import Checkpoint, Solver, solve
 
 SOLVERS: dict[str, Solver] = {
     "subgradient": mm.ProjectedSubgradient(),
@@ -28,20 +27,6 @@ SOLVERS: dict[str, Solver] = {
     "cutting planes": mm.CuttingPlane(),
     "one slack": mm.CuttingPlane(slacks="one"),
 }
-
-
-class FilePieces(PieceSource):
-    """Pieces as files hold them: bytes, read anew at every use."""
-
-    def __init__(self, problem: Problem, size: int, shards: int) -> None:
-        held = HeldPieces.of(problem, size, shards)
-        self.examples, self.parts = held.examples, held.parts
-        self.data = [pickle.dumps(piece) for piece in held.held]
-        self.opened = 0
-
-    def open(self, number: int) -> Piece:
-        self.opened += 1
-        return pickle.loads(self.data[number])
 
 
 def _closes(solution: Any, optimum: float, slow: bool) -> None:
@@ -105,6 +90,37 @@ def test_column_generation_in_shards(solver: Solver, rescaling: str) -> None:
     there = run(ShardedProblem(FilePieces(problem, 10**6, 3)), solver, tol=1e-5, max_iter=100, executor=executor)
     np.testing.assert_allclose(parts.certificate.primal, whole.certificate.primal, rtol=1e-4)
     np.testing.assert_array_equal(parts.weights, there.weights)
+
+
+SAVED = (*SOLVERS, "block Frank-Wolfe", "perceptron", "MIRA", "column generation")
+OTHERS: dict[str, Solver] = {
+    "block Frank-Wolfe": mm.BlockFrankWolfe(),
+    "perceptron": mm.AveragedPerceptron(),
+    "MIRA": mm.Mira(),
+    "column generation": mm.ColumnGeneration(),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_saved_on_shards(name: str, tmp_path: Path) -> None:
+    """In memory and in files, a run that was cut goes on from its checkpoint and ends with the same bits."""
+    solver = (SOLVERS | OTHERS)[name]
+    problem = make("chain", n=8, region={"l1": np.inf, "C": 0.5} if name == "column generation" else {"C": 5.0})
+    held = HeldPieces.of(problem, 40, 2)
+    for at, one in enumerate((problem, ShardedProblem(FilePieces(problem, 40, 2)), ShardedProblem(held))):
+
+        def cut_at(limit: int, path: str, one: Any = one) -> Any:
+            checkpoint = Checkpoint(tmp_path / path, every=0.0)
+            budget = {"tol": 1e-9, "max_iter": limit, "random_state": 0, "checkpoint": checkpoint}
+            return run(one, solver, executor=Serial(shards=2), **budget)
+
+        whole = cut_at(14, f"whole{at}")
+        for limit in (3, 9):
+            cut_at(limit, f"cut{at}")
+        again = cut_at(14, f"cut{at}")
+        np.testing.assert_array_equal(again.weights, whole.weights)
+        assert again.certificate == whole.certificate
+        assert again.counters.iterations == whole.counters.iterations
 
 
 def test_sums_of_a_sharded_problem() -> None:

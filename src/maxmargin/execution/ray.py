@@ -352,9 +352,10 @@ class _RaySession(Session):
             found.append(kept[0])
         return found
 
-    def memories(self) -> list[Any]:
-        """Those of all shards, brought here."""
-        return [memory for blob in self.ray.get(self._save()) for memory in _loads(blob)]
+    def snapshot(self) -> Callable[[], list[Any]]:
+        """Kept where they are until they are asked for."""
+        saved = self._save()
+        return lambda: [memory for blob in self.ray.get(saved) for memory in _loads(blob)]
 
     def restore(self, memories: Sequence[Any]) -> None:
         """In all shards."""

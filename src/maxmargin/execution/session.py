@@ -119,8 +119,12 @@ class Session(ABC):
         """
 
     @abstractmethod
+    def snapshot(self) -> Callable[[], list[Any]]:
+        """The memories of all pieces as they are now; the result brings them here, in order, when it is called."""
+
     def memories(self) -> list[Any]:
         """The memories of all pieces, in order."""
+        return self.snapshot()()
 
     @abstractmethod
     def restore(self, memories: Sequence[Any]) -> None:
@@ -187,9 +191,10 @@ class _SerialSession(Session):
         for shard in self._shards:
             shard.commit()
 
-    def memories(self) -> list[Any]:
-        """Those of all shards."""
-        return [memory for shard in self._shards for memory in shard.memories]
+    def snapshot(self) -> Callable[[], list[Any]]:
+        """They are here, and replaced when they change."""
+        found = [memory for shard in self._shards for memory in shard.memories]
+        return lambda: found
 
     def restore(self, memories: Sequence[Any]) -> None:
         """In all shards."""

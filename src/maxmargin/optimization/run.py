@@ -13,6 +13,7 @@ from maxmargin.execution import Executor, HeldPieces, Piece, Serial, Session, Sh
 from maxmargin.execution.session import Work
 from maxmargin.problem import BaseProblem, Hinge, MostViolated, Problem
 from maxmargin.structures.base import FloatArray, Points, PointStatus, warm_bytes
+from maxmargin.structures.fallbacks import generic
 
 
 @dataclass
@@ -37,8 +38,13 @@ def checked_points(points: Points) -> Points:
 
 
 def projected(problem: Problem, point: FloatArray, *, tol: float, warm: Any) -> Points:
-    """The projections of every example; NonFiniteError if NaN or infinite numbers came up."""
-    return checked_points(problem.structure.project(point, tol=tol, warm=warm))
+    """The projections of every example; NonFiniteError if NaN or infinite numbers came up.
+
+    ``warm`` is of an earlier projection of the same piece, which may have been opened again since.
+    """
+    structure = problem.structure
+    points = checked_points(structure.project(point, tol=tol, warm=generic.bound(warm, structure)))
+    return replace(points, warm=generic.bound(points.warm, None))
 
 
 def marginals(problem: Problem, potentials: FloatArray) -> Points:
@@ -118,11 +124,15 @@ class Run:
         assert self.data is not None
         return self.data
 
-    def forget(self) -> None:
-        """Drop what no file holds: the last most violated outputs, and warm starts that are not arrays."""
+    def forget(self, settled: Callable[[Any], Any]) -> None:
+        """Drop what no file holds: the last most violated outputs, and warm starts that are not arrays.
+
+        Args:
+            settled: returns what the solver keeps with a piece without such things.
+        """
         if self._cached is not None or self.warm_starts is not False:
             self._cached = None
-            self.session.sums(_forget, eager=True)
+            self.session.sums(_forget, settled, eager=True)
 
     def uncounted(self) -> Run:
         """The same run for checks of a checkpoint: its work is neither counted nor remembered here."""
@@ -140,9 +150,23 @@ class Run:
         """The results of ``work(piece, memory, *args)`` of the piece with this number in every shard that has one."""
         return list(self.session.each(_own_work, work, *args, turn=number))
 
+    def snapshot(self) -> Callable[[], tuple[list[Any], list[Any]]]:
+        """Where each piece's next argmax starts from, and what the solver keeps there, as they are now.
+
+        The result brings them here when it is called. Warm starts are an empty list if none are kept.
+        """
+        taken = self.session.snapshot()
+
+        def brought() -> tuple[list[Any], list[Any]]:
+            found = [memory or (None, None) for memory in taken()]
+            warm = [None if oracle is None else oracle[0] for oracle, _ in found]
+            return [] if self.warm_starts is False else warm, [own for _, own in found]
+
+        return brought
+
     def memories(self) -> list[Any]:
         """What the solver keeps with the pieces."""
-        return [None if memory is None else memory[1] for memory in self.session.memories()]
+        return self.snapshot()()[1]
 
     def remember(self, memories: Sequence[Any]) -> None:
         """Set what the solver keeps with the pieces."""
@@ -196,10 +220,7 @@ class Run:
     @property
     def warm(self) -> list[Any]:
         """For each piece where its next argmax starts from."""
-        if self.warm_starts is False:
-            return []
-        found = [None if memory is None else memory[0] for memory in self.session.memories()]
-        return [None if oracle is None else oracle[0] for oracle in found]
+        return [] if self.warm_starts is False else self.snapshot()()[0]
 
     @warm.setter
     def warm(self, warm: Sequence[Any]) -> None:
@@ -317,11 +338,13 @@ def _violated_each(piece: Piece, memory: Any, asked: Asked, work: Any, *args: An
     return (*hinge, work(piece, own, violated, *args)), fresh
 
 
-def _forget(piece: Piece, memory: Any) -> tuple[tuple[()], Any]:
+def _forget(piece: Piece, memory: Any, settled: Callable[[Any], Any]) -> tuple[tuple[()], Any]:
     oracle, own = memory or (None, None)
-    if oracle is None or (oracle[1] is None and isinstance(oracle[0], np.ndarray)):
+    fresh = own if own is None else settled(own)
+    if fresh is own and (oracle is None or (oracle[1] is None and isinstance(oracle[0], np.ndarray))):
         return (), memory
-    return (), ((oracle[0], None) if isinstance(oracle[0], np.ndarray) else None, own)
+    plain = oracle is not None and isinstance(oracle[0], np.ndarray)
+    return (), ((oracle[0], None) if plain else None, fresh)
 
 
 def _nothing(piece: Piece, memory: Any, violated: MostViolated) -> tuple[()]:

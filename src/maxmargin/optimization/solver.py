@@ -166,10 +166,7 @@ class Solver(ABC):
 
         Empty for solvers with :meth:`state_dict` and :meth:`load_state_dict`.
         """
-        return (
-            "it keeps more than checkpoints hold; use BlockFrankWolfe, SimplicialDecomposition, Subgradient, Mira or "
-            "AveragedPerceptron, in a ball DualExtragradient(store_duals=False, warm_starts=False)"
-        )
+        return "it has no state_dict; leave the checkpoint out, or use SimplicialDecomposition or DualExtragradient"
 
     def settled(self, state: Any) -> Any:
         """The state without what no file holds, such as warm starts that are not arrays: itself if it has none.
@@ -178,6 +175,20 @@ class Solver(ABC):
         uninterrupted one; between certificates a state that is not settled cannot be saved.
         """
         return state
+
+    def settled_memory(self, memory: Any) -> Any:
+        """What the solver keeps with a piece, without what no file holds: itself if it has none of that.
+
+        With a checkpoint, a run goes on from this after each step.
+        """
+        return memory
+
+    def memory_dict(self, state: Any, memory: Any) -> StateDict:
+        """What the solver keeps with a piece, settled, as arrays and numbers.
+
+        A checkpoint holds it for every piece; :meth:`load_state_dict` finds it again as the memories of the run.
+        """
+        return {}
 
     def state_dict(self, state: Any) -> StateDict:
         """The state as arrays and numbers, valid until the next step: they are written before it."""

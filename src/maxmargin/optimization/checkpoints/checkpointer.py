@@ -81,6 +81,7 @@ class FileCheckpointer(Checkpointer):
             )
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
         self.identity = _identity(checkpoint, problem, solver, random_state, shards)
+        self._remembers = type(solver).memory_dict is not Solver.memory_dict
         self._between_steps = self._written = False
         self._resumed = False
         self._before_certificate: Callable[[], tuple[dict[str, Any], dict[str, Any]]] | None = None
@@ -118,7 +119,7 @@ class FileCheckpointer(Checkpointer):
         with defer_interrupts():
             self._between_steps = self._written = False
             yield
-            carry.run.forget()
+            carry.run.forget(self.solver.settled_memory)
             self._between_steps = True
 
     @contextlib.contextmanager
@@ -127,7 +128,7 @@ class FileCheckpointer(Checkpointer):
         self._between_steps, self._before_certificate = True, self._capture(carry)
         yield
         self._before_certificate, self._written = None, False
-        carry.run.forget()
+        carry.run.forget(self.solver.settled_memory)
         self._settle(carry)
         self.save_if_due(carry)
 
@@ -165,8 +166,8 @@ class FileCheckpointer(Checkpointer):
         The solver's state, which changes in steps only, is turned into arrays when the result is called.
         """
         state, run, best, history = carry.state, carry.run, carry.best, tuple(carry.history)
-        starts = run.warm
-        arrays: dict[str, Any] = {f"warm.{i}": warm for i, warm in enumerate(starts) if warm is not None}
+        memories = run.snapshot() if self._remembers or run.warm_starts is not False else None
+        arrays: dict[str, Any] = {}
         if best.weights is not None:
             arrays["best"] = best.weights
         if len(best.responses):
@@ -180,7 +181,6 @@ class FileCheckpointer(Checkpointer):
                 {"type": type(one).__name__, "numbers": _split(one.state_dict(), f"callback.{number}.", arrays)}
                 for number, one in enumerate(_stateful(self.callbacks))
             ],
-            "shards": len(starts),
             "places": [run.session.n_shards, run.session.n_pieces],
             "hinge_tol": float(run.hinge_tol).hex(),
             "next_check": carry.schedule.next_check,
@@ -188,6 +188,12 @@ class FileCheckpointer(Checkpointer):
         }
 
         def stored() -> tuple[dict[str, Any], dict[str, Any]]:
+            starts, own = ([], []) if memories is None else memories()
+            arrays.update({f"warm.{i}": warm for i, warm in enumerate(starts) if warm is not None})
+            header["shards"] = len(starts)
+            kept = [{} if one is None else self.solver.memory_dict(state, one) for one in own]
+            if any(kept):
+                header["pieces"] = [_split(one, f"{_PIECE}{i}.", arrays) for i, one in enumerate(kept)]
             header["state"] = _split(self.solver.state_dict(state), "state.", arrays)
             header["seconds"] = carry.clock.seconds.hex()
             rows = [
@@ -218,6 +224,7 @@ class FileCheckpointer(Checkpointer):
         require(0.0 <= hinge_tol < float("inf"), "hinge_tol is negative or infinite")
         found = dataclasses.replace(run, counters=counters, hinge_tol=hinge_tol)
         found.warm = warm
+        found.remember(_memories(header.get("pieces"), arrays, run.session.n_pieces))
         restored.check_bounds(found, best, bounds, history, minimizes)
         responses = restored.responses_of(arrays, history)
         found.random = restored.random_of(run.random, header["random"])
@@ -334,6 +341,25 @@ _ENTRIES = (
     ),
 )
 """What the header says besides the identity of the run."""
+
+
+_PIECE = "piece."
+"""The beginning of the names of arrays that are kept with a piece, before its number."""
+
+
+def _memories(given: Any, arrays: dict[str, Any], pieces: int) -> list[StateDict | None]:
+    """What a solver keeps with each piece, as arrays and numbers; None if the file has nothing of that."""
+    if given is None:
+        return [None] * pieces
+    require(isinstance(given, list) and len(given) == pieces, f"it does not have the memories of {pieces} pieces")
+    found = [restored.numbers_of(one, "numbers of a piece") for one in given]
+    for name, one in arrays.items():
+        if name.startswith(_PIECE):
+            number, _, own = name.removeprefix(_PIECE).partition(".")
+            at = int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else pieces
+            require(at < pieces, f"{name} is of no piece")
+            found[at][own] = one
+    return list(found)
 
 
 def _split(state: StateDict, prefix: str, arrays: dict[str, Any]) -> dict[str, int | str]:

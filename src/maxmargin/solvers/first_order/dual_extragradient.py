@@ -25,18 +25,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
-from maxmargin.execution import Piece
 from maxmargin.optimization.certificate import Certificate, Proposal
-from maxmargin.optimization.checkpoints.saved import StateDict, require
-from maxmargin.optimization.run import NonFiniteError, Run, kept
+from maxmargin.optimization.checkpoints.saved import StateDict, require, vector
+from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem, Problem
+from maxmargin.solvers.first_order import dual_extragradient_pieces
+from maxmargin.solvers.first_order.dual_extragradient_pieces import (
+    Steps,
+    Stored,
+    center_features,
+    first,
+    light_pass,
+    loaded,
+    potentials_of,
+    restarted,
+    stored_pass,
+    z_of,
+)
 from maxmargin.solvers.first_order.dual_extragradient_state import (
     DualExtragradientState,
     Epoch,
@@ -45,9 +57,10 @@ from maxmargin.solvers.first_order.dual_extragradient_state import (
     state_dict,
 )
 from maxmargin.solvers.first_order.geometry import Euclidean
-from maxmargin.solvers.first_order.players import StructuresPlayer, StructuresPoint, WeightsPoint
-from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance, at, begin, mixed
-from maxmargin.solvers.first_order.weight_vectors import ImpliedWeights, StoredWeights, WeightForm, WeightVectors
+from maxmargin.solvers.first_order.players import WeightsPoint
+from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance, begin
+from maxmargin.solvers.first_order.saved_points import check_sums
+from maxmargin.solvers.first_order.weight_vectors import ImpliedWeights, StoredWeights, WeightVectors
 from maxmargin.structures.base import FloatArray
 
 USE = 0.8
@@ -182,9 +195,9 @@ class DualExtragradient(BregmanSolver):
         features, loss = begin(run, structures, start, store=self.store_duals)
         balance = self.start_balance(run, weights.at(given), stored=self.store_duals)
         if isinstance(vectors, ImpliedWeights):
-            (features,) = run.sums(_features, vectors.form)
+            (features,) = run.sums(center_features, vectors.form)
         if self.store_duals:
-            run.sums(_first)
+            run.sums(first)
         return DualExtragradientState(
             vectors=vectors,
             epoch=Epoch(w, Proposal(w.weights, features - vectors.gold, loss), balance),
@@ -262,9 +275,9 @@ class DualExtragradient(BregmanSolver):
                 share=average.share(state.eta),
                 averages=self._averages(problem),
             )
-            found = run.sums(_stored_pass, steps, stored)
+            found = run.sums(stored_pass, steps, stored)
         else:
-            found = run.sums(_pass, steps)
+            found = run.sums(light_pass, steps)
         sum_v, sum_u, loss, log_partition_v, log_partition_u, traveled = found
         gold = vectors.gold
         return Pass(sum_v - gold, sum_u - gold, loss, log_partition_v, log_partition_u, traveled if measures else None)
@@ -359,187 +372,54 @@ class DualExtragradient(BregmanSolver):
             w, proposal = state.last.weights, state.last.proposal
             run.counters.projections += 0 if structures.euclidean else 2 * run.problem.n_examples
         tol = self.projection_tolerance(state.iteration)
-        (far_z,) = run.sums(_restart, structures, state.now, averages, tol)
+        (far_z,) = run.sums(restarted, structures, state.now, averages, tol)
         balance = epoch.balance
         if self.balance == "auto":
             balance = adapted_balance(balance, weights.divergence(epoch.weights, w), far_z)
         return self._restarted(run, state, Epoch(w, proposal, balance, certificate.gap))
 
-    @property
-    def checkpoint_unsupported(self) -> str:
-        """Without duals and warm starts a state is a few weight vectors."""
-        if not self.store_duals and self.warm_starts is False:
-            return ""
-        return f"{super().checkpoint_unsupported}, or DualExtragradient(store_duals=False, warm_starts=False)"
+    def settled_memory(self, memory: Any) -> Any:
+        """Vectors whose warm starts can be saved."""
+        return dual_extragradient_pieces.settled(memory)
+
+    def memory_dict(self, state: DualExtragradientState, memory: Any) -> StateDict:
+        """The vectors of this state and of the one before, and warm starts."""
+        return dual_extragradient_pieces.memory_dict(state.numbers, memory)
 
     def state_dict(self, state: DualExtragradientState) -> StateDict:
         """The vectors and numbers of the state."""
-        if self.checkpoint_unsupported:
-            return super().state_dict(state)
         return state_dict(state)
 
     def load_state_dict(self, run: Run, saved: StateDict) -> DualExtragradientState:
-        """The same state of the same problem."""
-        state = load_state_dict(run, StoredWeights(run.problem, self.players(run.problem)[0]), saved)
+        """The same state, once its sums are found to be those of the points with the data."""
+        problem = run.problem
+        weights, structures = self.players(problem)
+        vectors: WeightVectors
+        if self.implies_weights(problem):
+            origin = vector(saved, "origin", problem.n_weights) if "origin" in saved else None
+            vectors = ImpliedWeights(run.whole, origin)
+        else:
+            vectors = StoredWeights(problem, weights)
+        state = load_state_dict(run, vectors, saved)
         require(state.iteration == run.counters.iterations, "its state is of another iteration than its counters")
         lasts = [one.last for one in (state, state.before) if one is not None and one.last is not None]
-        whole = not self._adapts(run.problem) or all(last.turn is not None for last in lasts)
+        whole = not self._adapts(problem) or all(last.turn is not None for last in lasts)
         require(whole, "its last step lacks the turn that adaptive steps need")
+        found = run.sums(loaded, structures, vectors.form, state.numbers, self.store_duals)
+        if found:
+            features, loss, *counts = found
+            steps = len(lasts) * run.session.n_pieces
+            require(counts == [steps, 0 if self._averages(problem) else steps], "vectors of some pieces are missing")
+            proposal = state.epoch.proposal if state.last is None else state.average.proposal()
+            # In entropic geometry a run restarts near the point that was certified, not from it.
+            if state.last is not None or structures.euclidean:
+                check_sums(proposal.g, proposal.loss, features - vectors.gold, loss)
         return state
 
     def duals(self, run: Run, state: DualExtragradientState) -> FloatArray | None:
         """The average z, or the center just after a restart; None in the memory-efficient form."""
-        return run.gather(_z, state.now) if self.store_duals else None
+        return run.gather(z_of, state.now) if self.store_duals else None
 
     def potentials(self, run: Run, state: DualExtragradientState) -> FloatArray | None:
         """Those of the last point, in entropic geometry."""
-        return run.gather(_potentials, state.now) if self.store_duals else None
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """What both steps of one iteration need at every piece.
-
-    Attributes:
-        structures: the structures player; ``form``: that of the weight vectors.
-        weights: ``v_w``; ``average``: the average of ``u_w``, and ``total`` the sum of its steps over the balance.
-        step: the structures player's step size.
-        tol: the accuracy of projections.
-        warm_starts: whether the next pass starts from this one's projections.
-        measures: whether the divergence of ``u_z`` from the center is asked for.
-    """
-
-    structures: StructuresPlayer
-    form: WeightForm
-    weights: FloatArray
-    average: FloatArray
-    total: float
-    step: float
-    tol: float
-    warm_starts: bool | Literal["auto"]
-    measures: bool
-
-    def taken(
-        self, problem: Problem, target: FloatArray, gradient: FloatArray, warm: tuple[Any, Any]
-    ) -> tuple[StructuresPoint, list[Any], tuple[Any, Any]]:
-        """``u_z``, the sums of a pass but the last, and where the next projections start from; overwrites gradient."""
-        structures = self.structures
-        v_z = structures.at(problem, target, tol=self.tol, warm=warm[0])
-        gradient *= self.step
-        gradient += v_z.coordinates
-        u_z = structures.at(problem, gradient, tol=self.tol, warm=warm[1])
-        sums = [*self.form.features(problem, v_z.z, u_z.z), problem.loss(u_z.z), v_z.log_partition, u_z.log_partition]
-        warm_v, warm_u = kept(self.warm_starts, problem, v_z.warm, u_z.warm)
-        return u_z, sums, (warm_v, warm_u)
-
-
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """What a pass over stored vectors needs besides.
-
-    Attributes:
-        now: the number of the vectors to start from; ``kept``: those that stay; ``new``: that of the new ones.
-        last: ``u_w`` of the step that made them, and its step size.
-        balance: ratio of the players' steps.
-        share: the share of ``u_z`` in the average.
-        averages: whether a restart is from the average, not from ``u_z``, which is then not kept.
-    """
-
-    now: int
-    kept: tuple[int, ...]
-    new: int
-    last: tuple[FloatArray, float] | None
-    balance: float
-    share: float
-    averages: bool
-
-
-class Vectors(NamedTuple):
-    """The stored vectors of one step.
-
-    Attributes:
-        center: where the epoch began.
-        total: ``s_z``, without the last step's until the next pass, which is made at its weights; None for zero.
-        whole: whether ``total`` has the last step's.
-        average: the average of ``u_z``; None before the first.
-        point: the coordinates of the last ``u_z``; None before the first, or where they are not needed.
-    """
-
-    center: StructuresPoint
-    total: FloatArray | None = None
-    whole: bool = True
-    average: FloatArray | None = None
-    point: FloatArray | None = None
-
-
-_COLD = (None, None)
-
-
-def _first(piece: Piece, memory: Any) -> tuple[tuple[()], Any]:
-    return (), {"steps": {0: Vectors(memory["now"])}, "warm": _COLD}
-
-
-def _features(piece: Piece, memory: Any, form: WeightForm) -> tuple[tuple[FloatArray, ...], Any]:
-    center = memory["now"]
-    return form.features(piece.problem, center.z), memory
-
-
-def _pass(piece: Piece, memory: Any, steps: Steps) -> tuple[tuple[Any, ...], Any]:
-    """The memory-efficient form: nothing is kept but warm starts."""
-    problem, structures = piece.problem, steps.structures
-    # s_z = (sum of steps) (F' wbar + c); before the first step it is zero whatever wbar is.
-    gradient, total = steps.form.augmented(problem, steps.weights, steps.average)
-    total *= steps.total
-    u_z, sums, warm = steps.taken(problem, structures.from_center(problem, total), gradient, memory or _COLD)
-    traveled = 0.0
-    if steps.measures:
-        begin = structures.at(problem, structures.center(problem), tol=steps.tol, warm=None)
-        traveled = structures.divergence(begin, u_z)
-    return (*sums, traveled), None if warm[0] is None and warm[1] is None else warm
-
-
-def _stored_pass(piece: Piece, memory: Any, steps: Steps, stored: Stored) -> tuple[tuple[Any, ...], Any]:
-    """The stored form: ``s_z`` first takes in the last step, at weights that were not known in its pass."""
-    problem, vectors = piece.problem, memory["steps"][stored.now]
-    if vectors.whole or stored.last is None:
-        (gradient,) = steps.form.augmented(problem, steps.weights)
-    else:
-        weights, eta = stored.last
-        gradient, total = steps.form.augmented(problem, steps.weights, weights)
-        total *= eta
-        if vectors.total is not None:
-            total += vectors.total
-        vectors = vectors._replace(total=total, whole=True)
-    target = vectors.center.coordinates
-    if vectors.total is not None:
-        target = target + vectors.total / stored.balance
-    u_z, sums, warm = steps.taken(problem, target, gradient, memory["warm"])
-    average = mixed(vectors.average, u_z.z, stored.share)
-    new = vectors._replace(whole=False, average=average, point=None if stored.averages else u_z.coordinates)
-    left = {number: one for number, one in {**memory["steps"], stored.now: vectors}.items() if number in stored.kept}
-    return (*sums, 0.0), {"steps": {**left, stored.new: new}, "warm": warm}
-
-
-def _restart(
-    piece: Piece, memory: Any, structures: StructuresPlayer, now: int, averages: bool, tol: float
-) -> tuple[tuple[float], Any]:
-    """A new center: the average, or a point near the last one; returns how far it is from the old one."""
-    vectors = memory["steps"][now]
-    if structures.euclidean:
-        z = StructuresPoint(*[vectors.average if averages else vectors.point] * 2)
-    else:
-        z = structures.at(piece.problem, vectors.point, tol=tol, warm=None)
-    center = structures.inward(piece.problem, z)
-    far = structures.divergence(vectors.center, z)
-    return (far,), {"steps": {now: Vectors(center)}, "warm": memory["warm"]}
-
-
-def _z(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
-    vectors = at(memory["steps"], now)
-    return vectors.center.z if vectors.average is None else vectors.average, memory
-
-
-def _potentials(piece: Piece, memory: Any, now: int) -> tuple[FloatArray | None, Any]:
-    vectors = at(memory["steps"], now)
-    last = vectors.center.coordinates if vectors.point is None else vectors.point
-    return None if vectors.center.potentials is None else last, memory
+        return run.gather(potentials_of, state.now) if self.store_duals else None

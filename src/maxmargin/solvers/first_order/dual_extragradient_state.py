@@ -11,11 +11,11 @@ import numpy as np
 
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require
-from maxmargin.optimization.checkpoints.saved import vector as saved_vector
 from maxmargin.optimization.run import Run
 from maxmargin.solvers.first_order.players import WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average
-from maxmargin.solvers.first_order.weight_vectors import WeightVectors
+from maxmargin.solvers.first_order.saved_points import average_dict, load_average, load_weights, weights_dict
+from maxmargin.solvers.first_order.weight_vectors import ImpliedWeights, WeightVectors
 from maxmargin.structures.base import FloatArray
 
 _BEFORE = "before."
@@ -80,35 +80,40 @@ class DualExtragradientState:
     now: int = 0
     iteration: int = 0
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those of this state's vectors and of the state before."""
+        return (self.now,) if self.before is None else (self.now, self.before.now)
+
 
 def state_dict(state: DualExtragradientState) -> StateDict:
-    """A state without packed vectors as arrays and numbers, with the one before if that is kept."""
-    epoch, average, last = state.epoch, state.average, state.last
-    found: StateDict = {name: getattr(state, name) for name in ("sum_w", "eta", "credit", "iteration")}
-    found |= {f"average.{name}": getattr(average, name) for name in ("total", "weights", "g", "loss")}
-    found |= {"epoch.balance": epoch.balance, "epoch.gap": epoch.gap}
+    """A state without what is with the data, as arrays and numbers, with the one before if that is kept."""
+    epoch, last, vectors = state.epoch, state.last, state.vectors
+    found: StateDict = {name: getattr(state, name) for name in ("sum_w", "eta", "credit", "now", "iteration")}
+    found |= average_dict(state.average) | {"epoch.balance": epoch.balance, "epoch.gap": epoch.gap}
     for name, one in (("epoch", epoch), ("last", last)):
         if one is not None:
             found |= {f"{name}.g": one.proposal.g, f"{name}.loss": one.proposal.loss}
-            found |= {f"{name}.weights": one.weights.weights, f"{name}.coordinates": one.weights.coordinates}
+            found |= weights_dict(name, one.weights)
     if last is not None:
         found |= {f"last.{name}": getattr(last, name) for name in ("eta", "log_partition", "divergence")}
         found |= {} if last.turn is None else {"last.turn": last.turn[0], "last.moved": last.turn[1]}
+    if isinstance(vectors, ImpliedWeights) and vectors.origin is not None:
+        found["origin"] = vectors.origin
     before = {} if state.before is None else state_dict(state.before)
     return found | {_BEFORE + name: value for name, value in before.items()}
 
 
 def load_state_dict(run: Run, vectors: WeightVectors, saved: StateDict) -> DualExtragradientState:
     """The inverse of :func:`state_dict`."""
+    shape = vectors.zero().shape
 
     def vector(name: str) -> FloatArray:
-        return saved_vector(saved, name, run.problem.n_weights)
+        found: FloatArray = array(saved, name, np.float64, shape)
+        return found
 
     def point(name: str) -> tuple[WeightsPoint, Proposal]:
-        weights = vector(f"{name}.weights")
-        shape = vectors.player.at(weights).coordinates.shape
-        # Infinite where weights are zero in an entropic geometry.
-        at = WeightsPoint(weights, array(saved, f"{name}.coordinates", np.float64, shape, infinite=True))
+        at = load_weights(saved, name, vectors.player, shape)
         return at, Proposal(at.weights, vector(f"{name}.g"), number(saved, f"{name}.loss"))
 
     w, proposal = point("epoch")
@@ -124,20 +129,18 @@ def load_state_dict(run: Run, vectors: WeightVectors, saved: StateDict) -> DualE
     require(not any(name.startswith(_BEFORE) for name in before), "it has more than one state before the last step")
     balance, eta = number(saved, "epoch.balance", least=0), number(saved, "eta", least=0)
     require(balance > 0.0 and eta > 0.0, "its steps are not positive")
+    gap = number(saved, "epoch.gap", infinite=True)
+    require(gap > -np.inf, "its gap is infinite")
     iteration = count(saved, "iteration", most=run.counters.iterations)
     return DualExtragradientState(
         vectors=vectors,
-        epoch=Epoch(w, proposal, balance, number(saved, "epoch.gap", infinite=True)),
-        average=Average(
-            number(saved, "average.total", least=0),
-            vector("average.weights"),
-            vector("average.g"),
-            number(saved, "average.loss"),
-        ),
+        epoch=Epoch(w, proposal, balance, gap),
+        average=load_average(saved, shape),
         sum_w=vector("sum_w"),
         eta=eta,
         last=last,
         before=load_state_dict(run, vectors, before) if before else None,
         credit=number(saved, "credit"),
+        now=count(saved, "now", most=iteration),
         iteration=iteration,
     )

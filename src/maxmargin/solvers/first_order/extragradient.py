@@ -28,12 +28,24 @@ from maxmargin import _checks
 from maxmargin._vectors import dot, norm, squared
 from maxmargin.execution import Piece
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.checkpoints.saved import StateDict, count, number, require, vector
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers.first_order.geometry import Euclidean
 from maxmargin.solvers.first_order.players import StructuresPlayer, StructuresPoint, WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average, BregmanSolver, adapted_balance, at, begin
+from maxmargin.solvers.first_order.saved_points import (
+    average_dict,
+    check_sums,
+    load_average,
+    load_structures,
+    load_weights,
+    projections,
+    settled,
+    structures_dict,
+    weights_dict,
+)
 from maxmargin.structures.base import FloatArray
 
 LAST_ADAPTATION = 2048
@@ -191,6 +203,45 @@ class Extragradient(BregmanSolver):
         averaged = self.average and state.average.total > 0.0
         return [last, state.average.proposal()] if averaged else [last]
 
+    def settled_memory(self, memory: Any) -> Any:
+        """Points whose warm starts can be saved."""
+        points = {number: settled(point) for number, point in memory["points"].items()}
+        same = all(points[number] is point for number, point in memory["points"].items())
+        return memory if same else {**memory, "points": points}
+
+    def memory_dict(self, state: ExtragradientState, memory: Any) -> StateDict:
+        """The point of the structures player, and the first one."""
+        return {**structures_dict("now", memory["points"][state.now]), "origin": memory["origin"].coordinates}
+
+    def state_dict(self, state: ExtragradientState) -> StateDict:
+        """The weights player's points, the sums and the step."""
+        found = {name: getattr(state, name) for name in ("g", "loss", "beta", "balance", "now", "iteration")}
+        points = weights_dict("now", state.weights) | weights_dict("origin", state.origin)
+        return found | points | average_dict(state.average)
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> ExtragradientState:
+        """The same state, once its sums are found to be those of the points with the data."""
+        problem = run.problem
+        (weights, structures), shape = self.players(problem), (problem.n_weights,)
+        iteration = count(saved, "iteration")
+        require(iteration == run.counters.iterations, "its state is of another iteration than its counters")
+        beta, balance = (number(saved, name, least=0.0) for name in ("beta", "balance"))
+        require(beta > 0.0 and balance > 0.0, "its steps are not positive")
+        state = ExtragradientState(
+            weights=load_weights(saved, "now", weights, shape),
+            g=vector(saved, "g", problem.n_weights),
+            loss=number(saved, "loss"),
+            beta=beta,
+            balance=balance,
+            average=load_average(saved, shape),
+            origin=load_weights(saved, "origin", weights, shape),
+            now=count(saved, "now", most=iteration),
+            iteration=iteration,
+        )
+        features, loss = run.sums(_loaded, structures, state.now)
+        check_sums(state.g, state.loss, features - problem.gold_features, loss)
+        return state
+
     def duals(self, run: Run, state: ExtragradientState) -> FloatArray | None:
         """The current z."""
         return run.gather(_z, state.now)
@@ -235,6 +286,14 @@ class Trial:
 
 def _first(piece: Piece, memory: Any) -> tuple[tuple[()], Any]:
     return (), {"points": {0: memory["now"]}, "origin": memory["now"]}
+
+
+def _loaded(piece: Piece, memory: Any, structures: StructuresPlayer, now: int) -> tuple[tuple[FloatArray, float], Any]:
+    """The points that a file holds; their features and loss."""
+    problem, saved = piece.problem, memory or {}
+    z = load_structures(saved, "now", problem, structures, projections(problem, structures))
+    origin = load_structures(saved, "origin", problem, structures, None)
+    return (problem.feature_sum(z.z), problem.loss(z.z)), {"points": {now: z}, "origin": origin}
 
 
 def _predict(piece: Piece, memory: Any, trial: Trial) -> tuple[tuple[Any, ...], Any]:

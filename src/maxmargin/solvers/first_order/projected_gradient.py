@@ -36,10 +36,23 @@ from maxmargin import _checks
 from maxmargin._vectors import norm, squared
 from maxmargin.execution import Piece
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.checkpoints.saved import StateDict, count, number, require, vector
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Start
 from maxmargin.solvers.first_order.players import StructuresPlayer, WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average, SaddlePointSolver, begin, mixed, ratio_of
+from maxmargin.solvers.first_order.saved_points import (
+    average_dict,
+    check_feasible,
+    check_sums,
+    load_average,
+    load_structures,
+    load_weights,
+    projections,
+    settled,
+    structures_dict,
+    weights_dict,
+)
 from maxmargin.structures.base import FloatArray
 
 
@@ -152,9 +165,65 @@ class ProjectedGradient(SaddlePointSolver):
             return [average]
         return [average, Proposal(state.weights.weights, state.g, state.loss)]
 
+    def settled_memory(self, memory: Any) -> Any:
+        """A point whose warm start can be saved."""
+        now = settled(memory["now"])
+        return memory if now is memory["now"] else {**memory, "now": now}
+
+    def memory_dict(self, state: ProjectedGradientState, memory: Any) -> StateDict:
+        """The point of the structures player and its average; the gradient is worked out again."""
+        return {**structures_dict("now", memory["now"]), "average": memory["average"]}
+
+    def state_dict(self, state: ProjectedGradientState) -> StateDict:
+        """The weights player's points, the sums and what sets the step size."""
+        found = {name: getattr(state, name) for name in (*_NUMBERS, "g", "first", "iteration")}
+        reach = {"reach_w": state.reach[0], "reach_z": state.reach[1]}
+        return found | reach | weights_dict("now", state.weights) | average_dict(state.average)
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> ProjectedGradientState:
+        """The same state, once its sums are found to be those of the points with the data."""
+        problem = run.problem
+        (weights, structures), n = self.players(problem), problem.n_weights
+        iteration = count(saved, "iteration")
+        require(iteration == run.counters.iterations, "its state is of another iteration than its counters")
+        reach_w, reach_z = (number(saved, name, least=0.0, infinite=True) for name in ("reach_w", "reach_z"))
+        w = load_weights(saved, "now", weights, (n,))
+        state = ProjectedGradientState(
+            weights=w,
+            g=vector(saved, "g", n),
+            average=load_average(saved, (n,)),
+            first=vector(saved, "first", n),
+            reach=(reach_w, reach_z),
+            iteration=iteration,
+            **{name: number(saved, name, least=least) for name, least in _NUMBERS.items()},
+        )
+        require(state.balance > 0.0, "its steps are not positive")
+        features, loss, mean, mean_loss, gradient = run.sums(_loaded, structures, w.weights)
+        gold = problem.gold_features
+        check_sums(state.g, state.loss, features - gold, loss)
+        check_sums(state.average.g, state.average.loss, mean - gold, mean_loss)
+        require(abs(gradient - state.gradient) <= 1e-6 * (1.0 + gradient), "its gradient is not that of its weights")
+        return state
+
     def duals(self, run: Run, state: ProjectedGradientState) -> FloatArray | None:
         """The average z."""
         return run.gather(_average)
+
+
+_NUMBERS = {"loss": -np.inf, "balance": 0.0, "gradient": 0.0, "distance": 0.0, "squares": 0.0}
+"""Numbers of a state, and the least that they may be."""
+
+
+def _loaded(
+    piece: Piece, memory: Any, structures: StructuresPlayer, weights: FloatArray
+) -> tuple[tuple[FloatArray, float, FloatArray, float, float], Any]:
+    """The point and the average that a file holds, and the gradient; features and losses, its squared length."""
+    problem, saved = piece.problem, memory or {}
+    now = load_structures(saved, "now", problem, structures, projections(problem, structures))
+    average, gradient = vector(saved, "average", problem.n_parts), problem.augmented(weights)
+    check_feasible(problem, average, "average")
+    sums = [sum_of(z) for z in (now.z, average) for sum_of in (problem.feature_sum, problem.loss)]
+    return (*sums, squared(gradient)), {"now": now, "average": average, "gradient": gradient}
 
 
 def _first(piece: Piece, memory: Any, weights: FloatArray) -> tuple[tuple[float], Any]:

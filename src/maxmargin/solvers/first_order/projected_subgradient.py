@@ -39,6 +39,7 @@ from maxmargin import _checks
 from maxmargin._vectors import norm, squared
 from maxmargin.execution import Piece
 from maxmargin.optimization.certificate import Proposal
+from maxmargin.optimization.checkpoints.saved import StateDict, count, number, require, vector
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, MostViolated, Problem
@@ -125,6 +126,10 @@ class ProjectedSubgradientState:
     iteration: int = 0
 
 
+_NUMBERS = {"total": False, "squares": False, "bound": True, "late": False, "distance": False}
+"""Numbers of a state, and whether they may be infinite."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProjectedSubgradient(Solver):
     """Settings of the projected subgradient method.
@@ -192,6 +197,31 @@ class ProjectedSubgradient(Solver):
             late=late,
             distance=max(state.distance, norm(w - state.first)),
             iteration=t,
+        )
+
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Empty: all of it can be saved."""
+        return ""
+
+    def state_dict(self, state: ProjectedSubgradientState) -> StateDict:
+        """The weights, the averages and the sums."""
+        outputs = {f"outputs.{name}": getattr(state.outputs, name) for name in ("g", "loss", "zeta")}
+        names = ("weights", "mean", "first", *_NUMBERS, "iteration")
+        return {name: getattr(state, name) for name in names} | outputs
+
+    def load_state_dict(self, run: Run, saved: StateDict) -> ProjectedSubgradientState:
+        """The same state of the same problem."""
+        n, gold = run.problem.n_weights, Outputs.gold(run.problem)
+        iteration = count(saved, "iteration")
+        require(iteration == run.counters.iterations, "its state is of another iteration than its counters")
+        zeta = vector(saved, "outputs.zeta", len(gold.zeta))
+        require((zeta >= 0.0).all(), "its slacks are negative")
+        return ProjectedSubgradientState(
+            **{name: vector(saved, name, n) for name in ("weights", "mean", "first")},
+            outputs=Outputs(vector(saved, "outputs.g", n), number(saved, "outputs.loss"), zeta),
+            iteration=iteration,
+            **{name: number(saved, name, least=0.0, infinite=infinite) for name, infinite in _NUMBERS.items()},
         )
 
     def propose(self, run: Run, state: ProjectedSubgradientState) -> Sequence[Proposal]:

@@ -60,6 +60,11 @@ class SaddlePointSolver(Solver):
         """The structures player is where the data is."""
         return ""
 
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """Empty: all of it can be saved."""
+        return ""
+
     def geometry_for(self, problem: BaseProblem) -> Geometry:
         """The geometry of the two players."""
         return Euclidean()

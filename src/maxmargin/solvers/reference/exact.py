@@ -78,6 +78,11 @@ class Exact(Solver):
             return f"{problem.kind.called} has no linear description of polynomial size; use Extragradient"
         return None
 
+    @property
+    def checkpoint_unsupported(self) -> str:
+        """There is nothing to save before its only step is done."""
+        return "it takes one step only; leave the checkpoint out, or use SimplicialDecomposition or DualExtragradient"
+
     def init(self, run: Run, start: Start) -> ExactState:
         """Nothing is known before the step but, where they are needed, the outputs."""
         weights = start.weights_for(run.whole)

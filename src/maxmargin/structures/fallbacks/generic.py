@@ -59,6 +59,15 @@ class ActiveSets:
         return cls(key, arrays)
 
 
+def bound(warm: Any, structure: Structure | None) -> Any:
+    """A warm start for ``structure``, whose own it was before: the same batch, perhaps read again from a file.
+
+    With None it refers to no structure any more, so that it can outlive the batch.
+    """
+    mine = isinstance(warm, ActiveSets) and not isinstance(warm.key, tuple)
+    return ActiveSets(structure, warm.arrays) if mine else warm
+
+
 def open_hull(structure: Structure, tol: float, warm: Any, key: object) -> Any:
     """The kernel object of one projection; ``warm`` is used if it came from a batch with the same ``key``."""
     hull = _kernels.HullBatch(structure.sizes, _checks.number("tol", tol, least=0))
