@@ -341,10 +341,11 @@ def _violated_each(piece: Piece, memory: Any, asked: Asked, work: Any, *args: An
 def _forget(piece: Piece, memory: Any, settled: Callable[[Any], Any]) -> tuple[tuple[()], Any]:
     oracle, own = memory or (None, None)
     fresh = own if own is None else settled(own)
-    if fresh is own and (oracle is None or (oracle[1] is None and isinstance(oracle[0], np.ndarray))):
+    warm, last = oracle or (None, None)
+    plain = isinstance(warm, np.ndarray)
+    if fresh is own and (oracle is None or (last is None and plain)):
         return (), memory
-    plain = oracle is not None and isinstance(oracle[0], np.ndarray)
-    return (), ((oracle[0], None) if plain else None, fresh)
+    return (), ((warm, None) if plain else None, fresh)
 
 
 def _nothing(piece: Piece, memory: Any, violated: MostViolated) -> tuple[()]:

@@ -222,8 +222,8 @@ def _loaded(
     now = load_structures(saved, "now", problem, structures, projections(problem, structures))
     average, gradient = vector(saved, "average", problem.n_parts), problem.augmented(weights)
     check_feasible(problem, average, "average")
-    sums = [sum_of(z) for z in (now.z, average) for sum_of in (problem.feature_sum, problem.loss)]
-    return (*sums, squared(gradient)), {"now": now, "average": average, "gradient": gradient}
+    point, mean = ((problem.feature_sum(z), problem.loss(z)) for z in (now.z, average))
+    return (*point, *mean, squared(gradient)), {"now": now, "average": average, "gradient": gradient}
 
 
 def _first(piece: Piece, memory: Any, weights: FloatArray) -> tuple[tuple[float], Any]:

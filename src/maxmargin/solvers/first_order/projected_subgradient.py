@@ -217,12 +217,17 @@ class ProjectedSubgradient(Solver):
         require(iteration == run.counters.iterations, "its state is of another iteration than its counters")
         zeta = vector(saved, "outputs.zeta", len(gold.zeta))
         require((zeta >= 0.0).all(), "its slacks are negative")
-        return ProjectedSubgradientState(
-            **{name: vector(saved, name, n) for name in ("weights", "mean", "first")},
+        state = ProjectedSubgradientState(
+            weights=vector(saved, "weights", n),
+            mean=vector(saved, "mean", n),
+            first=vector(saved, "first", n),
             outputs=Outputs(vector(saved, "outputs.g", n), number(saved, "outputs.loss"), zeta),
             iteration=iteration,
-            **{name: number(saved, name, least=0.0, infinite=infinite) for name, infinite in _NUMBERS.items()},
         )
+        numbers: dict[str, Any] = {
+            name: number(saved, name, least=0.0, infinite=infinite) for name, infinite in _NUMBERS.items()
+        }
+        return replace(state, **numbers)
 
     def propose(self, run: Run, state: ProjectedSubgradientState) -> Sequence[Proposal]:
         """The last weights and the averaged ones, both with the averaged outputs."""

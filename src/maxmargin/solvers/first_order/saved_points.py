@@ -52,11 +52,8 @@ def average_dict(average: Average) -> StateDict:
 
 def load_average(saved: StateDict, shape: tuple[int, ...]) -> Average:
     """The inverse of :func:`average_dict`."""
-    return Average(
-        number(saved, "average.total", least=0),
-        *(array(saved, f"average.{name}", np.float64, shape) for name in ("weights", "g")),
-        number(saved, "average.loss"),
-    )
+    weights, g = (array(saved, f"average.{name}", np.float64, shape) for name in ("weights", "g"))
+    return Average(number(saved, "average.total", least=0), weights, g, number(saved, "average.loss"))
 
 
 def warm_dict(name: str, warm: Any) -> StateDict:
