@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import maxmargin as mm
 from maxmargin.cli import app
-from maxmargin.tasks.tagging import SequenceTagger, TaggedSource, TaggingEncoder, load_corpus, train_tagger_on
-from maxmargin.training import Settings
+from maxmargin.tasks.tagging import SequenceTagger, TaggedSource, TaggingEncoder, load_corpus
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -98,18 +97,68 @@ def test_training(support: str, tmp_path: Path) -> None:
         SequenceTagger(preset="ner", support=support).fit(dataset)
     with pytest.raises(ValueError, match="a dataset has its own y"):
         tagger.fit(dataset, y)
-    with pytest.raises(ValueError, match="prune needs the sentences in memory"):
-        SequenceTagger(preset="pos", prune=0.1).fit(dataset)
-    with pytest.raises(ValueError, match="chooses by folds"):
-        train_tagger_on(dataset, Settings(C="auto"))
+    with pytest.raises(ValueError, match="give sentences and labels"):
+        tagger.partial_fit(dataset, y)
+
+
+def test_folds_are_those_of_memory(tmp_path: Path) -> None:
+    """The same sentences in the same folds: the same scores of C, and the same temperature."""
+    X, y, _ = sentences(45)
+    given = {"preset": "pos", "support": "observed", "C": [0.01, 0.1], "tol": 0.05}
+    here = SequenceTagger(**given).fit(X, y)
+    there = SequenceTagger(**given)
+    there.fit(there.build_dataset(tmp_path / "data", (X, y), shard_parts=9000))
+    assert there.choices_ == here.choices_
+    assert there.model_.metadata["C"] == here.model_.metadata["C"]
+    assert there.model_.temperature == here.model_.temperature
+    assert there.calibrated_on == "folds"
+
+
+def test_weights_of_pairs_have_folds_too(tmp_path: Path) -> None:
+    X, y, _ = sentences(25)
+    given = {"template": "U0:%x[0,0]\nB0:%x[0,0]\n", "C": "auto", "folds": 2, "tol": 0.1}
+    there = SequenceTagger(**given)
+    there.fit(there.build_dataset(tmp_path / "data", (X, y), shard_parts=9000))
+    assert there.choices_ == SequenceTagger(**given).fit(X, y).choices_
+
+
+def test_negative_support_is_nearly_that_of_memory(tmp_path: Path) -> None:
+    """One run over all shards: not the many wrong labels of a run over each of them."""
+    X, y, _ = sentences(150)
+    given = {"preset": "pos", "C": 0.03, "folds": 0, "tol": 0.3}
+    here, there = SequenceTagger(**given).fit(X, y), SequenceTagger(**given)
+    dataset = there.build_dataset(tmp_path / "data", (X, y), shard_parts=9000)
+    there.fit(dataset)
+    observed = dataset.encoder.n_weights
+    assert len(there.coef_) - observed == pytest.approx(len(here.coef_) - observed, rel=0.1)
+
+
+def test_pruning(tmp_path: Path) -> None:
+    X, y, _ = sentences()
+    given = {"preset": "pos", "support": "observed", "C": 0.03, "folds": 0, "tol": 0.05}
+    there, whole = SequenceTagger(prune=0.2, **given), SequenceTagger(**given)
+    dataset = there.build_dataset(tmp_path / "data", (X, y), shard_parts=9000)
+    there.fit(dataset)
+    here = SequenceTagger(prune=0.2, **given).fit(X, y)
+    whole.fit(X, y)
+    assert len(there.coef_) == pytest.approx(len(here.coef_), rel=0.05)
+    assert len(there.coef_) < 0.9 * len(whole.coef_)
+    assert len(there.attributes_) == pytest.approx(len(here.attributes_), rel=0.05)
+    assert there.score(X, y) == pytest.approx(here.score(X, y), abs=0.02)
+    there.save(tmp_path / "model")
+    assert mm.load(tmp_path / "model").predict(X[:3]) == there.predict(X[:3])
+
+
+def test_clusters_of_text_learn_from_blocks(tmp_path: Path) -> None:
+    X, y, _ = sentences(30)
+    encoder = TaggingEncoder(preset="pos", support="observed", text=X * 4)
+    same_as_in_memory(encoder, X, y, tmp_path / "data")
 
 
 def test_what_cannot_be_streamed(tmp_path: Path) -> None:
     X, y, _ = sentences(9)
     with pytest.raises(ValueError, match="some labels are unknown"):
         mm.ShardedDataset.build(tmp_path / "a", TaggingEncoder(), (X, [[None, *own[1:]] for own in y]))
-    with pytest.raises(ValueError, match="clusters of words"):
-        mm.ShardedDataset.build(tmp_path / "b", TaggingEncoder(text=["a b"]), (X, y))
     with pytest.raises(ValueError, match="standard input can be read once"):
         TaggedSource("-")
 
@@ -127,12 +176,17 @@ def test_commands(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout) if "--json" in arguments else {"text": result.stdout}
 
-    found = run("shard", file, "--out", folder, "--preset", "pos", "--support", "observed", "--json")
+    (tmp_path / "text").write_text("\n".join(" ".join(own) for own in X * 3))
+    text = ["--text", tmp_path / "text"]
+    found = run("shard", file, "--out", folder, "--preset", "pos", "--support", "observed", *text, "--json")
     assert found["sentences"] == len(X)
     assert found["tokens"] == sum(map(len, X))
     trained = run("train", folder, "--out", model, "--C", "0.01", "--max-iter", "10", "--dev", file, "--json")
     assert trained["preset"] == "pos"
     assert trained["tokens"] == found["tokens"]
+    by_folds = run("train", folder, "--out", model, "--C", "0.01,0.1", "--folds", "2", "--max-iter", "5", "--json")
+    assert by_folds["calibrated_on"] == "folds"
+    assert len(by_folds["tried"]) == 2
     tags = run("predict", model, file)["text"]
     assert len(tags.split("\n\n")) == len(X)
     refused = runner.invoke(app, ["tag", "shard", str(file), "--out", str(folder)])

@@ -282,10 +282,10 @@ class SequenceTagger(Predictor):
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"a dataset has its own {name}; leave it out, or give it to build_dataset")
-        if self.prune:
-            raise ValueError("prune needs the sentences in memory; leave it out")
         dataset.require(self._chosen(TaggingEncoder))
-        return self._trained(train_tagger_on(dataset, self._chosen(Settings, loss=None), dev=dev, loss=self.loss))
+        settings = self._chosen(Settings, loss=None)
+        model = train_tagger_on(dataset, settings, dev=dev, loss=self.loss, folds=self.folds, prune=self.prune)
+        return self._trained(model)
 
     def partial_fit(
         self,
@@ -304,6 +304,11 @@ class SequenceTagger(Predictor):
         is a :meth:`fit`. Order and constraints must be those of the model; other gazetteers or text than those of the
         first call are an error.
         """
+        if isinstance(X, ShardedDataset):
+            raise ValueError(
+                "a dataset has attributes and weights of its own, not those of a model; give sentences and labels, or "
+                "train anew on a dataset of all text with fit"
+            )
         encoder, before = self._chosen(TaggingEncoder), getattr(self, "model_", None)
         if before is not None:
             gazetteers, text = self._learned_from

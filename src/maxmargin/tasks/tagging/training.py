@@ -133,8 +133,8 @@ def train_tagger(
             patience=None if dev is None else settings.patience,
         )
         try:
-            settings, choice, by_folds = _by_folds(encoder, data, settings, dev is not None, before, folds, prune)
-            hooks = TaggingHooks(encoder, data, settings, dev_sentences, before, by_folds)
+            settings, choice, by = by_folds(encoder, data, settings, dev is not None, before, folds, prune)
+            hooks = TaggingHooks(encoder, data, settings, dev_sentences, before, by)
             model = train_examples(hooks.first, settings, score=dev_sentences, hooks=hooks)
             choice |= {name: value for name, value in model.metadata.items() if name in ("tried", "chosen_on")}
             if prune > 0 and model.training is not None and not model.training.interrupted:
@@ -152,9 +152,14 @@ def train_tagger(
         "preset_reason": encoder.preset_reason,
         **model.metadata,
         **choice,
-        "calibrated_on": _calibrated_on(model, before, dev is not None, by_folds is not None),
+        "calibrated_on": calibrated_on(model, before, dev is not None, by is not None),
         "seconds": time.perf_counter() - began,  # with the search for the support, and of all runs
     }
+    return with_metadata(model, metadata)
+
+
+def with_metadata(model: Model, metadata: dict[str, Any]) -> TaggerModel:
+    """Return a model with its metadata, and the choice of C among what is known of its training."""
     assert model.training is not None
     tried = tuple((C, score) for C, score in metadata.get("tried", ()))
     return cast(TaggerModel, replace(model, metadata=metadata, training=replace(model.training, tried=tried)))
@@ -165,15 +170,15 @@ def learned(
 ) -> tuple[TaggingEncoder, LabeledRows]:
     """Return an encoder that knows labels and attributes, and the labeled sentences, for :func:`train_tagger`."""
     X, y = read_whole(X), read_whole(y)
-    with _threads.threads(settings.n_jobs), _phase("attributes", settings):
+    with _threads.threads(settings.n_jobs), phase("attributes", settings):
         found = (encoder if before is None else encoder.after(before.encoder)).learned(X, y)
     _memory.give_back()  # of the strings and tables from which attributes were made
     return found
 
 
-def _by_folds(
+def by_folds(
     encoder: TaggingEncoder,
-    data: LabeledRows,
+    data: Any,
     settings: Settings,
     dev: bool,
     before: TaggerModel | None,
@@ -182,6 +187,15 @@ def _by_folds(
 ) -> tuple[Settings, dict[str, Any], Folds | None]:
     """Choose C by folds, if that is wanted and possible.
 
+    Args:
+        encoder: knows labels and attributes, but no support.
+        data: labeled sentences, of which folds select some: :class:`LabeledRows`, or those of a dataset.
+        settings: how to train.
+        dev: whether there are dev data.
+        before: a model to stay close to; None for none.
+        k: number of folds.
+        prune: see :func:`train_tagger`.
+
     Returns:
         The settings with the C, what was done, for the metadata of the model, and the folds to calibrate on; None to
         calibrate on dev data or not at all.
@@ -189,7 +203,7 @@ def _by_folds(
     _checks.integer("folds", k, least=0)
     own = None if settings.C is None or isinstance(settings.C, str) else settings.grid
     default = encoder.default_C if before is None else float(before.metadata.get("C", encoder.default_C))
-    labeled = np.flatnonzero(np.diff(np.append(0, np.cumsum(data.codes >= 0))[data.rows.offsets]))
+    labeled = data.labeled
     possible = k > 1 and len(labeled) >= max(LEAST_SENTENCES, 2 * k)
     minimizes = not isinstance(settings.solver, Solver) or settings.solver.minimizes
     several = own is not None and len(own) > 1
@@ -213,6 +227,7 @@ def _by_folds(
         patience=None,
         callbacks=(),
         checkpoint=None,
+        executor=None,
         verbose=False,
     )
 
@@ -261,7 +276,7 @@ def _untrained(scores: Mapping[float, float]) -> str:
     )
 
 
-def _calibrated_on(model: Model, before: TaggerModel | None, dev: bool, folds: bool) -> str | None:
+def calibrated_on(model: Model, before: TaggerModel | None, dev: bool, folds: bool) -> str | None:
     """Return what probabilities were calibrated on, perhaps by the model before; None if they were not."""
     if not model.calibration:
         return None
@@ -328,7 +343,7 @@ class TaggingHooks(Hooks):
         encoder = cast(TaggingEncoder, examples.encoder)
         if encoder.support != "negative" or self.fixed:
             return examples, problem, None
-        with _phase("first passes", self.settings):
+        with phase("first passes", self.settings):
             active_set = first_passes(problem, self.settings.random_state)
             layout = with_negatives(encoder.weight_layout, self.data, active_set)
         if len(self.data.codes) >= LARGE:
@@ -345,12 +360,10 @@ class TaggingHooks(Hooks):
     def pruned(self, model: TaggerModel, least: float, *, forget: bool = True) -> TaggingHooks:
         """Return hooks for the same sentences without small weights of a model, and attributes that have no others.
 
-        A weight counts as small if its absolute value times the square root of its attribute's tokens is below
-        ``least``: that is the size of its part in the scores of all tokens. ``forget`` says whether attributes go.
+        ``forget`` says whether attributes go.
         """
         layout, rows = model.weight_layout, self.data.rows
-        size = np.abs(layout.split(model.weights)[0]) * np.sqrt(rows.tokens.counts())[layout.support.features]
-        pairs = layout.support.pairs()[size >= max(least, np.finfo(float).tiny)]
+        pairs = large_pairs(model, rows.tokens.counts(), least)
         keep = np.ones(rows.tokens.n_columns, dtype=bool)
         extractor, dev = model.extractor, self.dev
         if forget and self.before is None and extractor.can_forget:
@@ -380,20 +393,61 @@ class TaggingHooks(Hooks):
 
     def calibrate(self, model: Model) -> dict[str, float]:
         """Fit the temperature to the dev data; without them by folds, unless the user waits for the end."""
-        if self.dev is not None:
-            found = self.dev.temperature(model)
-        elif self.folds is None:
-            return {} if self.before is None else dict(self.before.calibration)
-        elif model.training is not None and model.training.interrupted:
-            found = None
-        else:
-            with _phase("calibration", self.settings):
-                found = self.folds.temperature(float(model.metadata["C"]))
-        return {} if found is None else {"temperature": found}
+        if self.dev is None and self.folds is None and self.before is not None:
+            return dict(self.before.calibration)
+        return calibration(model, self.dev, self.folds, self.settings)
+
+
+def calibration(model: Model, dev: DevSentences | None, folds: Folds | None, settings: Settings) -> dict[str, float]:
+    """Return the temperature that suits the dev data, or without them the folds; nothing if neither is there.
+
+    Nor is there one by folds if training was interrupted, as the user waits for the end.
+    """
+    found = None
+    if dev is not None:
+        found = dev.temperature(model)
+    elif folds is not None and not (model.training is not None and model.training.interrupted):
+        with phase("calibration", settings):
+            found = folds.temperature(float(model.metadata["C"]))
+    return {} if found is None else {"temperature": found}
+
+
+def large_pairs(model: TaggerModel, counts: IntArray, least: float) -> IntArray:
+    """Return the pairs of the support whose weights are not small.
+
+    A weight is small if its absolute value times the square root of its attribute's tokens (``counts``) is below
+    ``least``: that is the size of its part in the scores of all tokens.
+    """
+    layout = model.weight_layout
+    size = np.abs(layout.split(model.weights)[0]) * np.sqrt(counts)[layout.support.features]
+    return layout.support.pairs()[size >= max(least, np.finfo(float).tiny)]
+
+
+def forgetful(model: TaggerModel) -> TaggerModel:
+    """Return the same model without attributes that have no weights, if its extractor can do without them."""
+    layout, extractor = model.weight_layout, model.extractor
+    if not extractor.can_forget:
+        return model
+    keep = np.zeros(layout.support.n_features, dtype=bool)
+    pairs = layout.support.pairs()
+    keep[pairs // layout.n_labels] = True
+    place = np.cumsum(keep) - 1  # which keeps the order of pairs, and so that of weights
+    pairs = place[pairs // layout.n_labels] * layout.n_labels + pairs % layout.n_labels
+    support = Support.of_pairs(pairs, int(keep.sum()), layout.n_labels)
+    encoder = replace(model.encoder, extractor=extractor.without(~keep), weight_layout=replace(layout, support=support))
+    return replace(model, encoder=encoder)
+
+
+def without_support(encoder: TaggingEncoder) -> TaggingEncoder:
+    """Return an encoder that knows labels and attributes, but not which of them occur together."""
+    layout = encoder.weight_layout
+    k = layout.n_labels
+    edges = None if layout.edge_support is None else Support.empty(k**2)
+    return replace(encoder, weight_layout=replace(layout, support=Support.empty(k), edge_support=edges))
 
 
 @contextlib.contextmanager
-def _phase(name: str, settings: Settings) -> Iterator[None]:
+def phase(name: str, settings: Settings) -> Iterator[None]:
     """Show what is being done where training shows its progress."""
     with contextlib.closing(ProgressBar()) as bar:
         if settings.verbose:
@@ -416,11 +470,17 @@ def named_loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:
     return LabelCost(given)
 
 
-def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
-    """Return the active set after the first passes of block-coordinate Frank-Wolfe."""
+def first_solver(problem: BaseProblem) -> BlockFrankWolfe:
+    """Return the solver whose first passes find the negative support; ValueError if the problem does not suit it."""
     solver = BlockFrankWolfe(kept_passes=0, average=False)
     if reason := solver.unsupported(problem):
         raise ValueError(f'support="negative" is not possible, as {reason}; or give another support')
+    return solver
+
+
+def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
+    """Return the active set after the first passes of block-coordinate Frank-Wolfe."""
+    solver = first_solver(problem)
     run = Run.of(problem, generator(random_state), solver.shard_size)
     state = solver.init(run, Start())
     for _ in range(NEGATIVE_PASSES):

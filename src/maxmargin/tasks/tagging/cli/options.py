@@ -58,6 +58,12 @@ GazetteerFiles = Annotated[
         help="A list of names, one per line; TAB and a label may follow. Repeatable.",
     ),
 ]
+TextFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text", metavar="FILE", help="Text without labels, a sentence per line: clusters of words. Repeatable."
+    ),
+]
 Unknown = Annotated[
     str | None, typer.Option("--unknown", metavar="LABEL", help="The label that stands for unknown labels.")
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,8 +24,9 @@ from maxmargin.tasks.tagging.cli.options import (
     Repair,
     SupportName,
     TemplateFile,
+    TextFiles,
 )
-from maxmargin.tasks.tagging.cli.train import CONSTRAINTS, features_of
+from maxmargin.tasks.tagging.cli.train import CONSTRAINTS, features_of, given_columns
 
 
 def shard(
@@ -42,6 +43,7 @@ def shard(
     repair: Repair = False,
     min_count: MinCount = None,
     support: SupportName = "negative",
+    text: TextFiles = None,
     gazetteer: GazetteerFiles = None,
     resume: Annotated[bool, typer.Option("--resume", help="Complete a folder whose building was interrupted.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
@@ -61,11 +63,7 @@ def shard(
 
         source = TaggedSource(file, ReadOptions(form, columns, label, join))
         first = source.first
-        features: dict[str, Any] = features_of(first, template, preset)
-        if gazetteer:
-            from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
-
-            features["gazetteers"] = Gazetteers.read(gazetteer)
+        features = features_of(first, template, preset) | given_columns(gazetteer, text)
         encoder = TaggingEncoder(
             **features,
             order=order,

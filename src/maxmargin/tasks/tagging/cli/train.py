@@ -41,6 +41,7 @@ from maxmargin.tasks.tagging.cli.options import (
     Repair,
     SupportName,
     TemplateFile,
+    TextFiles,
     Unknown,
 )
 
@@ -89,12 +90,7 @@ def train(
     repair: Repair = False,
     min_count: MinCount = None,
     support: SupportName = "negative",
-    text: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--text", metavar="FILE", help="Text without labels, a sentence per line: clusters of words. Repeatable."
-        ),
-    ] = None,
+    text: TextFiles = None,
     gazetteer: GazetteerFiles = None,
     C: Annotated[
         str | None,
@@ -155,14 +151,12 @@ def train(
             limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "metric": metric}
             limits |= {"patience": patience, "n_jobs": jobs, "random_state": seed, "verbose": True}
             limits |= {"executor": executor}
-            _train_folder(train, out, dev, C, solver, limits, checkpoints, resume, save_every, as_json, began)
+            _train_folder(train, out, dev, C, folds, solver, limits, checkpoints, resume, save_every, as_json, began)
             return
         algorithm = _solver(solver or DEFAULT)
         leaves = executor is not None and solver is None and bool(algorithm.shards_unsupported)
         solver = solver or DEFAULT
-        grid = "auto" if C == "auto" else numbers("--C", C)
-        if folds < 2 and dev is None and (grid == "auto" or (grid is not None and len(grid) > 1)):
-            fail(f"--C {C} needs --dev or --folds 2 or more; give one of them, or one value")
+        grid = _grid(C, folds, dev)
         if constraints not in CONSTRAINTS:
             fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
         from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of
@@ -170,15 +164,7 @@ def train(
         options = ReadOptions(form, columns, label, join)
         texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
         data = [(text.tokens, labels_of(text, unknown)) for text in texts]
-        features = features_of(texts[0], template, preset)
-        if gazetteer:
-            from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
-
-            features["gazetteers"] = Gazetteers.read(gazetteer)
-        if text:
-            from maxmargin.tasks.tagging.encoder.columns.word_clusters import PlainText
-
-            features["text"] = PlainText.of([], text)
+        features = features_of(texts[0], template, preset) | given_columns(gazetteer, text)
         reading = time.perf_counter() - began
     with errors_as_lines(checkpoints.summary):
         from maxmargin.solvers import Checkpoint
@@ -237,11 +223,15 @@ def train(
             model.save(out)
             if complete:
                 checkpoints.remove()
-        metadata = _metadata(model, out, reading, fitted, began)
-        tried = None if as_json else metadata.pop("tried", None)
-        report(metadata, as_json=as_json)
-        if tried:
-            _print_tried(tried, metadata["C"])
+        _report(model, out, reading, fitted, began, as_json)
+
+
+def _grid(C: str | None, folds: int, dev: str | None) -> Any:
+    """Return the values of C; fails if there are several, and nothing to compare them on."""
+    grid = "auto" if C == "auto" else numbers("--C", C)
+    if folds < 2 and dev is None and (grid == "auto" or (grid is not None and len(grid) > 1)):
+        fail(f"--C {C} needs --dev or --folds 2 or more; give one of them, or one value")
+    return grid
 
 
 def _refuse_encoding(*given: Any) -> None:
@@ -258,6 +248,7 @@ def _train_folder(
     out: Path,
     dev: str | None,
     C: str | None,
+    folds: int,
     solver: str | None,
     settings: dict[str, Any],
     checkpoints: Checkpoints,
@@ -273,8 +264,7 @@ def _train_folder(
     from maxmargin.tasks.tagging.sharding import train_tagger_on
     from maxmargin.training import Settings
 
-    if C == "auto":
-        fail("--C auto chooses by folds of sentences in memory; give a number, or several and --dev")
+    grid = _grid(C, folds, dev)
     dataset = ShardedDataset(folder)
     file = dataset.metadata.get("file", {})
     columns = None if file.get("format") == "conllu" else ",".join(file.get("columns") or []) or None
@@ -282,22 +272,19 @@ def _train_folder(
     texts = [] if dev is None else [options.read(dev, labeled=True)]
     data = [(text.tokens, labels_of(text)) for text in texts]
     deciding = {name: settings[name] for name in ("metric", "patience", "random_state")}
-    fingerprint = f"{_fingerprint(texts, {**deciding, 'C': C})}, dataset {dataset.digest[:12]}"
+    fingerprint = f"{_fingerprint(texts, {**deciding, 'C': C, 'folds': folds})}, dataset {dataset.digest[:12]}"
     checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
-    chosen = Settings(
-        C=numbers("--C", C), solver="auto" if solver is None else _solver(solver), checkpoint=checkpoint, **settings
-    )
+    chosen = Settings(C=grid, solver="auto" if solver is None else _solver(solver), checkpoint=checkpoint, **settings)
     checkpoints.begin(resume)
     fitting = time.perf_counter()
-    model = train_tagger_on(dataset, chosen, dev=data[0] if data else None)
+    model = train_tagger_on(dataset, chosen, dev=data[0] if data else None, folds=folds)
     fitted = time.perf_counter() - fitting
     model = replace(model, metadata={**model.metadata, **({"file": file} if file else {})})
     with saving(model) as complete, defer_interrupts():
         model.save(out)
         if complete:
             checkpoints.remove()
-    metadata = _metadata(model, out, fitting - began, fitted, began)
-    report(metadata, as_json=as_json)
+    _report(model, out, fitting - began, fitted, began, as_json)
 
 
 def _solver(name: str) -> Solver:
@@ -306,6 +293,20 @@ def _solver(name: str) -> Solver:
     if name not in SOLVERS:
         fail(f"no solver {name!r}; choose one of {', '.join(SOLVERS)}")
     found: Solver = getattr(solvers, SOLVERS[name])()
+    return found
+
+
+def given_columns(gazetteer: list[str] | None, text: list[str] | None) -> dict[str, Any]:
+    """Return lists of names and text without labels, as settings of a tagger."""
+    found: dict[str, Any] = {}
+    if gazetteer:
+        from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
+
+        found["gazetteers"] = Gazetteers.read(gazetteer)
+    if text:
+        from maxmargin.tasks.tagging.encoder.columns.word_clusters import PlainText
+
+        found["text"] = PlainText.of([], text)
     return found
 
 
@@ -348,6 +349,15 @@ def _fingerprint(texts: list[TaggedText], settings: dict[str, Any]) -> str:
     parts = [text.data for text in texts] + [json.dumps([plain, [text.label for text in texts]]).encode()]
     names = [*("train", "dev")[: len(texts)], "settings"]
     return ", ".join(f"{name} {hashlib.sha256(part).hexdigest()[:12]}" for name, part in zip(names, parts, strict=True))
+
+
+def _report(model: TaggerModel, out: Path, reading: float, fitted: float, began: float, as_json: bool) -> None:
+    """Print what was trained, and the values of C that were compared."""
+    metadata = _metadata(model, out, reading, fitted, began)
+    tried = None if as_json else metadata.pop("tried", None)
+    report(metadata, as_json=as_json)
+    if tried:
+        _print_tried(tried, metadata["C"])
 
 
 def _print_tried(tried: list[dict[str, float]], chosen: float) -> None:

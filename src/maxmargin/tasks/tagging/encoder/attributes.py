@@ -46,6 +46,26 @@ class Attributes:
     n_columns: int
     lengths: IntArray
 
+    @classmethod
+    def of_entries(cls, entries: Entries, lengths: IntArray) -> Self:
+        """Of the rows of features, see :attr:`entries`; arrays are not copied."""
+        starts, columns = entries.starts.astype(np.int64, copy=False), entries.columns.astype(np.int32, copy=False)
+        return cls(starts, columns, entries.values if len(entries.values) else None, entries.d, lengths)
+
+    @classmethod
+    def joined(cls, some: Sequence[Attributes]) -> Self:
+        """Join rows of the same vocabulary, one after the other."""
+        values = None
+        if any(one.values is not None for one in some):
+            values = np.concatenate([np.ones(len(one.columns)) if one.values is None else one.values for one in some])
+        return cls(
+            offsets_of(np.concatenate([np.diff(one.starts) for one in some])),
+            np.concatenate([one.columns for one in some]),
+            values,
+            some[0].n_columns,
+            np.concatenate([one.lengths for one in some]),
+        )
+
     @property
     def n_rows(self) -> int:
         """Number of rows of all sentences."""

@@ -83,6 +83,14 @@ def sentence_lengths(X: Any, given: GoldLabels) -> IntArray:
     return np.asarray(found, dtype=np.int64)
 
 
+def clustered(extractor: Extractor, blocks: Iterable[Any]) -> Extractor:
+    """Learn the clusters of words of a template, from its text and the words of all blocks, 4 bytes for each."""
+    if not isinstance(extractor, TemplateExtractor):
+        return extractor
+    tables = map(extractor.prepared, blocks)
+    return replace(extractor, added=extractor.added.clustered(tables, extractor.template))
+
+
 def crossed_classes(
     extractor: Extractor, blocks: Iterable[tuple[Any, Codes]], labels: tuple[Hashable, ...], n_sentences: int
 ) -> tuple[Extractor, CrossedClasses | None]:

@@ -184,11 +184,9 @@ class TaggingEncoder(Encoder):
         return found, data
 
     def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
-        """See :meth:`Encoder.learn_blocks`; all labels must be known, and there is no text for clusters."""
+        """See :meth:`Encoder.learn_blocks`; all labels must be known."""
         if self.fitted:
             raise ValueError("this encoder has learned already; give one that has not been fitted")
-        if self.text is not None:
-            raise ValueError("clusters of words (text) are learned from all text in memory; leave text out")
 
         def coded() -> Iterator[tuple[Any, Codes, IntArray]]:
             for X, y in blocks:
@@ -202,6 +200,7 @@ class TaggingEncoder(Encoder):
         labels, k = found.labels, len(found.labels)
         chosen = self._with_preset(found.first, labels, found.count)
         extractor = chosen._extractor_of(found.first)
+        extractor = streaming.clustered(extractor, (X for X, _ in blocks))
         extractor, crossed = streaming.crossed_classes(extractor, without_lengths(), labels, found.n_sentences)
         least = self.min_count or chosen._defaults(extractor).min_count
         extractor = streaming.with_vocabulary(extractor, (X for X, _ in blocks), crossed, least)
@@ -211,7 +210,13 @@ class TaggingEncoder(Encoder):
         rows = streaming.labeled_rows(extractor, without_lengths(), crossed)
         layout = streaming.observed_layout(layout, rows, extractor, self.support == "all")
         return replace(
-            chosen, classes=labels, extractor=extractor, weight_layout=layout, gazetteers=None, crossed=crossed
+            chosen,
+            classes=labels,
+            extractor=extractor,
+            weight_layout=layout,
+            gazetteers=None,
+            text=None,
+            crossed=crossed,
         )
 
     def training_blocks(self, blocks: Iterable[Any]) -> Iterator[Any]:

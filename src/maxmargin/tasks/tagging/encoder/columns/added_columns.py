@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -38,14 +38,14 @@ class AddedColumns:
 
         Classes and clusters of earlier sentences stay, because the meaning of weights must not change.
         """
-        return self._clustered(table, template)._classified(table, template, labels)
+        return self.clustered([table], template)._classified(table, template, labels)
 
-    def _clustered(self, table: TokenTable, template: Template) -> Self:
-        """Return these columns with clusters of the text and the words of the table."""
+    def clustered(self, tables: Iterable[TokenTable], template: Template) -> Self:
+        """Return these columns with clusters of the text and the words of the tables, if the template has some."""
         added = template.added.get("cluster")
         if added is None or not template.clusters or self.clusters is not None:
             return self
-        text = PlainText.of([(table, added.source)], self.text)
+        text = PlainText.of(((table, added.source) for table in tables), self.text)
         return replace(self, clusters=WordClusters.learn(text), text=None)
 
     def _classified(self, table: TokenTable, template: Template, labels: Coded | None) -> tuple[Self, TokenTable]:

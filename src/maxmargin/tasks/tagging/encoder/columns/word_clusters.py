@@ -103,10 +103,9 @@ class PlainText:
             table = TokenTable.of_lists(lists, ["word"])
             places, (text, ends) = numbered(table, "word")
             add(decoded(text, ends), places, table.lengths)
-        none = np.zeros(0, dtype=np.int64)
-        return cls(
-            words, np.concatenate([none, *numbers]).astype(np.int32), offsets_of(np.concatenate([none, *lengths]))
-        )
+        none = np.zeros(0, dtype=np.int32)  # not int64, which would double the memory of all words
+        sizes = np.concatenate([none, *lengths])
+        return cls(words, np.concatenate([none, *numbers]), offsets_of(sizes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.io.table import Codes
 
@@ -115,6 +116,26 @@ class LabeledRows:
     def incomplete(self) -> bool:
         """Whether labels are unknown."""
         return bool((self.codes < 0).any())
+
+    @property
+    def labeled(self) -> IntArray:
+        """The sentences with known labels."""
+        return np.flatnonzero(np.diff(np.append(0, np.cumsum(self.codes >= 0))[self.rows.offsets]))
+
+    @classmethod
+    def joined(cls, some: Sequence[LabeledRows]) -> LabeledRows:
+        """Join labeled sentences of the same attributes; there must be some, all weighted or none."""
+
+        def whole(name: str) -> Any:
+            values = [getattr(one, name) for one in some]
+            return None if values[0] is None else np.concatenate(values)
+
+        edges = [one.rows.edges for one in some if one.rows.edges is not None]
+        rows = TokenRows(
+            Attributes.joined([one.rows.tokens for one in some]), Attributes.joined(edges) if edges else None
+        )
+        repaired = sum(one.repaired for one in some)
+        return cls(rows, whole("codes"), whole("sentence_weight"), whole("loss_weight"), repaired)
 
     def select(self, sentences: IntArray) -> LabeledRows:
         """Return some of the sentences."""
