@@ -12,11 +12,11 @@ import pytest
 from maxmargin.execution import Ray, Serial, ShardError
 from maxmargin.tasks.alignment import AlignerSettings, ShardedBitext, bootstrap_aligner, load_corpus, train_aligner
 from maxmargin.tasks.alignment.io.compact import CompactPairs, read_compact
-from maxmargin.tasks.alignment.translation import models, passes
+from maxmargin.tasks.alignment.translation import models, passes, sharded_bitext
 from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
 from maxmargin.tasks.alignment.translation.cooccurrences import PreparedBitext
 from maxmargin.tasks.alignment.translation.passes import BitextPasses, MergedLexicon
-from maxmargin.tasks.alignment.translation.words import IndexedBitext, fingerprints
+from maxmargin.tasks.alignment.translation.words import DistinctWords, IndexedBitext, fingerprints
 
 CORPUS = load_corpus()
 LONG = ["w"] * 201
@@ -88,6 +88,19 @@ def test_shards_of_an_executor(files, tmp_path, small_blocks, monkeypatch):
         np.testing.assert_array_equal(one.words.cooccurrences.column, two.words.cooccurrences.column)
         np.testing.assert_allclose(one.words.hmm.word, two.words.hmm.word, rtol=1e-3, atol=1e-6)
         np.testing.assert_allclose(one.words.jumps, two.words.jumps, rtol=1e-4)
+
+
+def test_shards_begin_within_files(files, tmp_path, monkeypatch):
+    """One file is shared by several workers, by the word pairs of its blocks."""
+    monkeypatch.setattr(sharded_bitext, "_BLOCK", 4)
+    sharded = ShardedBitext.build(tmp_path / "made", *files)
+    assert len(sharded.shards) == 1
+    parts = BitextPasses(DistinctWords(sharded.words), sharded._texts(3), Serial(shards=3))._session.source.parts
+    assert len(parts) == 3
+    assert max(parts) < 1.2 * min(parts)
+    one, two = learned(sharded), learned(sharded, Serial(shards=3))
+    np.testing.assert_array_equal(one.words.cooccurrences.counts, two.words.cooccurrences.counts)
+    np.testing.assert_allclose(one.words.hmm.word, two.words.hmm.word, rtol=1e-3, atol=1e-6)
 
 
 def test_pairs_that_are_added_stay_in_memory(files, tmp_path):
@@ -188,9 +201,10 @@ class TestFolders:
         assert_same(one, learned(ShardedBitext(tmp_path / "elsewhere")))
 
 
-def test_ray_gives_the_bits_of_serial(files, tmp_path):
-    """From files and from memory."""
+def test_ray_gives_the_bits_of_serial(files, tmp_path, monkeypatch):
+    """From files, which workers share, and from memory."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
+    monkeypatch.setattr(sharded_bitext, "_BLOCK", 4)
     sharded = ShardedBitext.build(tmp_path / "made", *files, shard_pairs=30)
     try:
         for bitext in (sharded, read_compact(*files)):

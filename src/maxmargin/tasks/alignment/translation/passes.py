@@ -72,6 +72,11 @@ class TextSize(NamedTuple):
         longest = int(max(source.max(initial=0), target.max(initial=0)))
         return cls(len(source), int(source @ target), int(source.sum()), int(target.sum()), longest)
 
+    def plus(self, other: TextSize) -> TextSize:
+        """The size of both texts together."""
+        pairs, cells, source, target = (one + two for one, two in zip(self[:4], other[:4], strict=True))
+        return TextSize(pairs, cells, source, target, max(self.longest, other.longest))
+
 
 class Numbering(NamedTuple):
     """The numbers of distinct words in the two vocabularies of a model."""
@@ -194,7 +199,7 @@ class BitextPasses:
     ) -> None:
         executor = executor or Serial()
         self.words, self.max_entries = words, max_entries
-        before = [TextSize(0, 0, 0, 0, 0), *accumulate((text.size for text in texts), _plus)]
+        before = [TextSize(0, 0, 0, 0, 0), *accumulate((text.size for text in texts), TextSize.plus)]
         self.n_pairs, self.n_tokens = before[-1].pairs, max(before[-1].source, before[-1].target)
         self.longest = before[-1].longest
         edges = cut([text.size.cells for text in texts], executor.shards).tolist()
@@ -248,16 +253,6 @@ class BitextPasses:
     def close(self) -> None:
         """Release the texts."""
         self._session.close()
-
-
-def _plus(one: TextSize, two: TextSize) -> TextSize:
-    return TextSize(
-        one.pairs + two.pairs,
-        one.cells + two.cells,
-        one.source + two.source,
-        one.target + two.target,
-        max(one.longest, two.longest),
-    )
 
 
 class Frequencies(NamedTuple):

@@ -11,7 +11,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from functools import reduce
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,6 +23,7 @@ from maxmargin import _checks, _memory
 from maxmargin._version import __version__
 from maxmargin.datasets import index_file, shard_file
 from maxmargin.execution import Executor, ShardError
+from maxmargin.execution.pieces import cut
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.bitext import bitext_blocks
@@ -43,6 +45,9 @@ INDEX, WORDS = "index.json", "words.shard"
 SHARD_PAIRS = 1 << 16
 """Sentence pairs of a shard: about 20 MB."""
 
+_BLOCK = 1 << 12
+"""Sentence pairs of a block, whose sizes the index has: shards of work may begin with any block of a file."""
+
 ENTRY_BYTES = 40
 """What an entry of the co-occurrences takes while they are merged and models learn."""
 
@@ -58,38 +63,41 @@ class BitextShard:
         file: its name.
         digest: its checksum.
         pairs: number of sentence pairs.
-        learned: the sizes of those that models learn from.
+        blocks: the sizes of those that models learn from, block by block.
     """
 
     file: str
     digest: str
     pairs: int
-    learned: TextSize
+    blocks: tuple[TextSize, ...]
 
     @classmethod
     def parse(cls, given: Any) -> BitextShard:
         """Of an index; ValueError, KeyError or TypeError if it makes no sense."""
         if not isinstance(given["file"], str) or not _NAME.fullmatch(given["file"]):
             raise ValueError("a shard has a name that is not one")
-        learned = TextSize(*(_checks.integer("a size", one, least=0) for one in given["learned"]))
-        return cls(given["file"], str(given["digest"]), _checks.integer("pairs", given["pairs"], least=0), learned)
+        blocks = [TextSize(*(_checks.integer("a size", one, least=0) for one in block)) for block in given["blocks"]]
+        pairs = _checks.integer("pairs", given["pairs"], least=1)
+        if len(blocks) != -(-pairs // _BLOCK):
+            raise ValueError("the sizes of a shard are not those of its blocks")
+        return cls(given["file"], str(given["digest"]), pairs, tuple(blocks))
 
 
 class ShardText(Text):
-    """The sentence pairs of one shard that models learn from."""
+    """The sentence pairs of some blocks of one shard that models learn from."""
 
-    def __init__(self, folder: Path, shard: BitextShard, n_words: int) -> None:
+    def __init__(self, folder: Path, shard: BitextShard, n_words: int, first: int, last: int) -> None:
         self._folder, self._shard, self._n_words = folder, shard, n_words
-        self.size = shard.learned
+        self._pairs = first * _BLOCK, min(last * _BLOCK, shard.pairs)
+        self.size = reduce(TextSize.plus, shard.blocks[first:last])
 
     def read(self) -> PairArrays:
         """Mapped from the file; a copy if some are too long to learn from."""
         found, _ = arrays_of(self._folder, self._shard, self._n_words)
-        if self.size.pairs == self._shard.pairs:
-            return found
-        some = IndexedBitext(DistinctWords([]), *found)
-        kept = np.maximum(np.diff(some.source_start), np.diff(some.target_start)) <= LONGEST_LEARNED
-        some = some.select(np.flatnonzero(kept))
+        some = IndexedBitext(DistinctWords([]), *found).between(*self._pairs)
+        if self.size.pairs < len(some):
+            kept = np.maximum(np.diff(some.source_start), np.diff(some.target_start)) <= LONGEST_LEARNED
+            some = some.select(np.flatnonzero(kept))
         return PairArrays(some.source_start, some.source, some.target_start, some.target)
 
 
@@ -237,11 +245,27 @@ class ShardedBitext(Sequence[SentencePair]):
             max_entries: the most entries that co-occurrences may have; None for as many as half of the memory of this
                 machine holds.
         """
-        texts: list[Text] = [ShardText(self.folder, shard, len(self.words)) for shard in self.shards]
+        texts = self._texts(1 if executor is None else executor.shards)
         if len(self.added):
             texts.append(HeldText(IndexedBitext.of(self.added.source, self.added.target)))
         most = _memory.available() // 2 // ENTRY_BYTES if max_entries is None else max_entries
         return BitextPasses(DistinctWords(self.words), texts, executor, most)
+
+
+    def _texts(self, count: int) -> list[Text]:
+        """A text for each file, or several where one of ``count`` shards of nearly equal work ends within it."""
+        edges = cut([block.cells for shard in self.shards for block in shard.blocks], count).tolist()
+        texts: list[Text] = []
+        begin = 0
+        for shard in self.shards:
+            end = begin + len(shard.blocks)
+            bounds = [begin, *(edge for edge in edges if begin < edge < end), end]
+            texts += [
+                ShardText(self.folder, shard, len(self.words), first - begin, last - begin)
+                for first, last in pairwise(bounds)
+            ]
+            begin = end
+        return texts
 
 
 NumberedPairs = CompactPairs | ShardedBitext
@@ -297,7 +321,8 @@ class _Writer:
                 sides += [bounds - bounds[0], numbers[bounds[0] : bounds[-1]]]
             name = f"{len(self._shards):06d}.shard"
             _, digest = shard_file.write(self._folder / name, {}, [*sides, prints[first:last]])
-            learned = TextSize.of(sizes[0][first:last], sizes[1][first:last])
+            blocks = [slice(at, min(at + _BLOCK, last)) for at in range(first, last, _BLOCK)]
+            learned = tuple(TextSize.of(sizes[0][block], sizes[1][block]) for block in blocks)
             self._shards.append(BitextShard(name, digest, last - first, learned))
             self._pending -= last - first
             first = last
