@@ -251,7 +251,6 @@ class ShardedBitext(Sequence[SentencePair]):
         most = _memory.available() // 2 // ENTRY_BYTES if max_entries is None else max_entries
         return BitextPasses(DistinctWords(self.words), texts, executor, most)
 
-
     def _texts(self, count: int) -> list[Text]:
         """A text for each file, or several where one of ``count`` shards of nearly equal work ends within it."""
         edges = cut([block.cells for shard in self.shards for block in shard.blocks], count).tolist()
