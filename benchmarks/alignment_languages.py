@@ -119,7 +119,7 @@ def without_gold(language: Language, size: int, jobs: int, program: str | None) 
         "hidden Markov models": hmm,
         **calibration(references, aligner.model_, gold),
     }
-    if program is not None:
+    if program:
         theirs = eflomal(program, language, size)
         found |= {"eflomal, best": min(theirs.values()), "eflomal": theirs}
     return found
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--curve", type=int, nargs="*", default=[5, 10, 20, 50, 100])
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--eflomal", default=shutil.which("eflomal-align"), help="its program; left out if not there")
+    parser.add_argument("--eflomal", default=shutil.which("eflomal-align"), help="its program; left out if empty")
     options = parser.parse_args()
     languages = [Language.folder(path) for path in options.folders]
     if options.hansards is not None:

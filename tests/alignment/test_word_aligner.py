@@ -89,6 +89,15 @@ def test_settings_that_cannot_be_chosen(models, few):
     WordAligner(models=models, false_negative=3.0, tol=0.1).fit(X, y)
 
 
+def test_the_order_of_settings_does_not_matter(make, few):
+    X, y = few[0][:12], few[1][:12]
+    chosen = [
+        make(C=C, false_negative=cost, folds=2).fit(X, y) for C, cost in (((0.1, 1), (1, 2, 4)), ((1, 0.1), (4, 1, 2)))
+    ]
+    assert chosen[0].choices_ == chosen[1].choices_
+    assert np.array_equal(chosen[0].coef_, chosen[1].coef_)
+
+
 def test_a_bitext_beside_models_is_refused(make, few):
     with pytest.raises(ValueError, match=r"bitext is not used, as models has .* give one of them"):
         make().fit(*few, bitext=few[0])

@@ -392,6 +392,19 @@ def test_lines_of_progress(folder, monkeypatch):
     assert len(lines) > 4
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_lines_of_progress_count_all_blocks(workers, folder, monkeypatch):
+    monkeypatch.setattr("maxmargin.tasks.common.progress.EVERY", 0.002)
+    answer = runner.invoke(
+        app, ["align", "predict", "model", *PAIRS, "--block", "4", "--workers", workers, "--verbose"]
+    )
+    assert answer.exit_code == 0
+    done = [int(found) for found in re.findall(r"^\d+:\d\d aligning, (\d+) done$", answer.stderr, re.MULTILINE)]
+    assert done == sorted(done)
+    assert done[0] == 0
+    assert done[-1] > 4  # more than one block
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -171,6 +171,8 @@ class TestFolders:
         for overwrite in (False, True):
             with pytest.raises(ValueError, match="has other files"):
                 ShardedBitext.build(made, *files, overwrite=overwrite)
+            with pytest.raises(ValueError, match="is not a folder; give the name of a folder"):
+                ShardedBitext.build(files[0], *files, overwrite=overwrite)
 
     @pytest.mark.parametrize("name", ["000001.shard", "words.shard"])
     def test_that_are_damaged_name_the_file(self, made, name):

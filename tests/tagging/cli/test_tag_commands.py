@@ -624,5 +624,6 @@ def test_a_prediction_loads_no_heavy_packages(files):
 def test_files_that_are_read_are_not_replaced(files, tmp_path):
     own = tmp_path / "own.tsv"
     own.write_bytes((files / "train.tsv").read_bytes())
-    assert "is also an input; give another --out" in failed("tag", "train", str(own), "--out", str(own))
+    for verb in (("train",), ("predict", str(files / "model"))):
+        assert "is also an input; give another --out" in failed("tag", *verb, str(own), "--out", str(own))
     assert own.read_bytes() == (files / "train.tsv").read_bytes()

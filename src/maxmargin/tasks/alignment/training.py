@@ -181,12 +181,12 @@ class AlignerSettings:
 
 
 def _several(name: str, value: Any) -> tuple[float, ...]:
-    """One number, or several, as a tuple."""
+    """One number, or several, rising: their order must not matter."""
     several = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
     values = value if several and not isinstance(value, str) else [value]
     if not len(values):
         raise ValueError(f"{name} is empty; give at least one number")
-    return tuple(_checks.positive(name, number, hint="give one number or several") for number in values)
+    return tuple(sorted({_checks.positive(name, number, hint="give one number or several") for number in values}))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

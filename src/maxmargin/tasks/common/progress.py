@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from maxmargin._terminal import is_quiet
 
@@ -49,8 +49,8 @@ class Stages:
                 self._lines = _Lines()
         return self
 
-    def begin(self, stage: str, steps: int) -> None:
-        """Replace the current stage by one of the given number of steps."""
+    def begin(self, stage: str, steps: int | None) -> None:
+        """Replace the current stage by one of the given number of steps; None if that is not known."""
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
@@ -79,12 +79,12 @@ class _Lines:
 
     def __init__(self) -> None:
         self.done = 0
-        self._stage, self._steps, self._began = "", 0, time.monotonic()
+        self._stage, self._steps, self._began = "", cast(int | None, 0), time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def begin(self, stage: str, steps: int) -> None:
+    def begin(self, stage: str, steps: int | None) -> None:
         self._stage, self._steps, self.done = stage, steps, 0
         self._print()
 
@@ -99,4 +99,7 @@ class _Lines:
     def _print(self) -> None:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         share = f", {100 * self.done / self._steps:.0f} % done ({self.done} of {self._steps})" if self._steps else ""
-        print(f"{minutes}:{seconds:02d} {self._stage or 'starting'}{share}", file=sys.stderr, flush=True)
+        share = f", {self.done} done" if self._steps is None else share
+        line = f"{minutes}:{seconds:02d} {self._stage or 'starting'}{share}\n"  # in one piece, as two threads write
+        sys.stderr.write(line)
+        sys.stderr.flush()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import warnings
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from itertools import chain, islice, repeat
 from pathlib import Path
+from typing import ClassVar
 
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.cli.options import extra_files
@@ -29,6 +32,7 @@ from maxmargin.tasks.common.cli.commands import PART_WRITTEN, errors_as_lines, o
 from maxmargin.tasks.common.files.blocks import has_come
 from maxmargin.tasks.common.files.resumable import Run, kept, open_blocks
 from maxmargin.tasks.common.files.text import STANDARD_INPUT
+from maxmargin.tasks.common.progress import Stages
 from maxmargin.tasks.common.workers import Workers
 
 BLOCK = 10_000
@@ -38,6 +42,9 @@ BLOCK = 10_000
 @dataclass(frozen=True)
 class BlockWork(ABC):
     """What a command makes of the blocks of a text; its attributes are options of the command."""
+
+    stage: ClassVar[str]
+    """What is done, for the lines of progress."""
 
     @abstractmethod
     def of_block(self, model: AlignerModel, block: tuple[int, list[SentencePair]]) -> bytes:
@@ -54,6 +61,8 @@ class BlockWork(ABC):
 @dataclass(frozen=True)
 class Aligning(BlockWork):
     """How sentence pairs are aligned, and their links written."""
+
+    stage = "aligning"
 
     form: Format = Format.pharaoh
     method: Method | None = None
@@ -98,6 +107,8 @@ class Aligning(BlockWork):
 class Scoring(BlockWork):
     """How sentence pairs are scored."""
 
+    stage = "scoring"
+
     adapt: bool = False
 
     def of_block(self, model: AlignerModel, block: tuple[int, list[SentencePair]]) -> bytes:
@@ -138,7 +149,7 @@ def write_blocks(
         if out != STANDARD_INPUT:
             writable(Path(out), keep=[str(model), *files], streams=True)
         once(files)
-        aligner = replace(AlignerModel.load(model, n_jobs=workers.jobs), verbose=True)
+        aligner = AlignerModel.load(model, n_jobs=workers.jobs)
         work.begin(aligner)
         blocks = _numbered(_blocks_of(source, target, extras, _sizes(block, source, target, as_they_come)))
         first = next(blocks, None)  # before the output is opened, as the files may not be readable
@@ -149,17 +160,21 @@ def write_blocks(
         options = {**vars(work), "block": block, "extra": list(extras)}
         run = Run(resume, model, [one for one in files if one], options)
         texts, ready = chain([] if first is None else [first], blocks), partial(has_come, [source, target])
+        taken: deque[int] = deque()  # numbers of pairs of the blocks that have been read and not yet written
         once_only = UnknownWordsOnce()
         with (
             open_blocks(out, run) as stream,
-            closing(workers.map(make, islice(texts, stream.done, None), ready)) as found,
+            closing(workers.map(make, _counted(islice(texts, stream.done, None), taken), ready)) as found,
+            Stages(out != STANDARD_INPUT or not sys.stdout.isatty()) as stages,  # a bar would be among the lines
         ):
+            stages.begin(work.stage, None)
             while True:
                 with once_only.block():
                     data = next(found, None)
                 if data is None:
                     return
                 stream.write(data)
+                stages.advance(taken.popleft())
 
 
 def _sizes(block: int | None, source: str, target: str | None, as_they_come: bool) -> Iterator[int] | None:
@@ -205,6 +220,15 @@ def _numbered(blocks: Iterable[list[SentencePair]]) -> Iterator[tuple[int, list[
     for some in blocks:
         yield first, some
         first += len(some)
+
+
+def _counted(
+    blocks: Iterable[tuple[int, list[SentencePair]]], taken: deque[int]
+) -> Iterator[tuple[int, list[SentencePair]]]:
+    """Yield the blocks, and note their numbers of pairs."""
+    for block in blocks:
+        taken.append(len(block[1]))
+        yield block
 
 
 class UnknownWordsOnce:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +45,7 @@ from maxmargin.tasks.common.cli.options import (
     executor_of,
 )
 from maxmargin.tasks.common.files.text import STANDARD_INPUT, open_output
-from maxmargin.tasks.common.progress import print_lines
+from maxmargin.tasks.common.progress import Stages, print_lines
 
 NO_LINKS = "no links were written; with --out what was learned so far is kept"
 """What Ctrl-C leaves behind before the first links."""
@@ -139,7 +141,12 @@ def bootstrap(
         if model.metadata.get("status") == "interrupted":
             raise KeyboardInterrupt
         aligning.begin(model)
-    with errors_as_lines(PART_WRITTEN), open_output(STANDARD_INPUT) as stream:
+    model = replace(model, verbose=False)
+    bar = Stages(not sys.stdout.isatty())  # it would be among the lines
+    with errors_as_lines(PART_WRITTEN), open_output(STANDARD_INPUT) as stream, bar as stages:
+        stages.begin(aligning.stage, len(to_align))
         for first in range(0, len(to_align), BLOCK):
-            stream.write(aligning.of_block(model, (first + 1, to_align[first : first + BLOCK])))
+            some = to_align[first : first + BLOCK]
+            stream.write(aligning.of_block(model, (first + 1, some)))
             stream.flush()
+            stages.advance(len(some))

@@ -276,6 +276,8 @@ class _Writer:
 
     def __init__(self, folder: Path, shard_pairs: int, overwrite: bool) -> None:
         self._folder, self._size = folder, shard_pairs
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is not a folder; give the name of a folder")
         folder.mkdir(parents=True, exist_ok=True)
         there = sorted(one.name for one in folder.iterdir())
         own = [name for name in there if name in (INDEX, WORDS) or _NAME.fullmatch(name)]

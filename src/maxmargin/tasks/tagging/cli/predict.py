@@ -68,7 +68,7 @@ def predict(
     if (k_best is not None) + scores + probabilities > 1:
         fail("--k-best, --scores and --probabilities exclude each other; give one of them")
     if out != STANDARD_INPUT:
-        writable(Path(out), keep=[str(model)], streams=True)
+        writable(Path(out), keep=[str(model), input], streams=True)
     from maxmargin.tasks.common.files.resumable import kept
 
     with errors_as_lines(PART_WRITTEN if out == STANDARD_INPUT else lambda written, _: kept(out, written)):
