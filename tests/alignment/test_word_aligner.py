@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import maxmargin as mm
+from maxmargin.solvers import Checkpoint, SimplicialDecomposition
 from maxmargin.tasks.alignment import (
     Bitext,
     BitextModels,
@@ -25,6 +26,7 @@ from maxmargin.tasks.alignment import (
 )
 from maxmargin.tasks.alignment.io.link_files import format_links
 from maxmargin.tasks.alignment.metrics.symmetrization import METHODS
+from maxmargin.tasks.alignment.translation.saved_tables import SavedTables
 
 NONE = np.zeros((0, 2), dtype=np.int64)
 
@@ -572,3 +574,50 @@ def test_scores_of_pairs(aligner, others, few):
         np.maximum.at(best, pair.links[:, side], pair.confidence)
         sides.append(weight @ best / weight.sum())
     assert min(sides) == pytest.approx(true[0])
+
+
+class Killed(Exception):
+    """The end of a process."""
+
+
+@pytest.mark.parametrize("learns", ["fit", "bootstrap"])
+def test_training_that_is_cut_resumes(few, learns, tmp_path, monkeypatch):
+    """In the middle of translation models, of folds and of the last run."""
+
+    X, y = (some[::3] for some in few)
+
+    def aligner(**settings):
+        C = [0.1, 0.3] if learns == "fit" else 0.1
+        return WordAligner(C=C, false_negative=2.0, folds=2, tol=1e-2, **settings)
+
+    def trained(one):
+        return one.fit(X, y) if learns == "fit" else one.bootstrap(X, n_pairs=20)
+
+    def cut(kind, name, after):
+        """Kill the call of this number."""
+        left, plain = [after], getattr(kind, name)
+
+        def killing(self, *given, **named):
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return plain(self, *given, **named)
+
+        return killing
+
+    whole = trained(aligner())
+    checkpoint = Checkpoint(tmp_path / "run", every=0.0)
+    cuts = [(SavedTables, "save", 7), (SimplicialDecomposition, "step", 40)]
+    cuts += [(SimplicialDecomposition, "step", 60)] if learns == "fit" else []
+    for kind, name, after in cuts:
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, name, cut(kind, name, after if learns == "fit" or name == "save" else 4))
+            with pytest.raises(Killed):
+                trained(aligner(checkpoint=checkpoint))
+        assert list(tmp_path.iterdir())
+    again = trained(aligner(checkpoint=checkpoint))
+    np.testing.assert_array_equal(again.coef_, whole.coef_)
+    assert again.choices_ == whole.choices_
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="checkpoint must be the name of a file or a Checkpoint, got 3"):
+        trained(aligner(checkpoint=3))

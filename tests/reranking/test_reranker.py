@@ -132,3 +132,42 @@ def test_features_too_large_to_compute_with_are_named(factor: float) -> None:
     sparse[2][[3], [1]] = factor
     with pytest.raises(ValueError, match=r"list 2, hypothesis 3: feature 'x1' is .*; give numbers of at most 1e\+100"):
         Reranker(folds=0).fit(sparse, GAINS)
+
+
+def test_training_that_is_cut_resumes(tmp_path, monkeypatch):
+    """After a fold, and in the last run."""
+
+    class Killed(Exception):
+        pass
+
+    def fitted(**settings):
+        return Reranker(C=[0.01, 0.1], folds=2, **settings).fit(X, GAINS)
+
+    whole = fitted()
+    solver = type(whole.solution_.solver)
+    plain, steps = solver.step, []
+
+    def step(self, run, state):
+        steps.append(1)
+        return plain(self, run, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(solver, "step", step)
+        fitted()
+    for after in (len(steps) // 2, 2):  # the second run begins after the folds that the first one has finished
+        left = [after]
+
+        def killed(self, run, state, left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return plain(self, run, state)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(solver, "step", killed)
+            with pytest.raises(Killed):
+                fitted(checkpoint=tmp_path / "run")
+        assert list(tmp_path.iterdir())
+    again = fitted(checkpoint=str(tmp_path / "run"))
+    np.testing.assert_array_equal(again.coef_, whole.coef_)
+    assert not list(tmp_path.iterdir())

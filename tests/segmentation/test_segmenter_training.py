@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
+from maxmargin.solvers import Checkpoint
 from maxmargin.tasks.segmentation import ImageSegmenterModel, Presegmented, ScanSegmenter, Segmenter, SegmenterModel
 from maxmargin.tasks.segmentation.drawings import drawn_pictures, drawn_scans
 
@@ -284,3 +285,30 @@ def test_regular_potentials(pictures, tmp_path):
     three, labels = drawn_pictures(4, seed=1, size=SIZE, classes=3)
     with pytest.raises(ValueError, match="is for two classes, and there are 3"):
         Segmenter(**{**QUICK, "stages": 1}, potentials="regular").fit(three, labels)
+
+
+def test_training_that_is_cut_resumes(tmp_path, monkeypatch):
+    """Once the stages are done, and in the cut of pixels."""
+
+    class Killed(Exception):
+        pass
+
+    def killed(record):
+        counts[0] += 1
+        if counts[0] == counts[1]:
+            raise Killed
+
+    X, y = drawn_pictures(4, size=(40, 48))
+    given = {**QUICK, "stages": 1, "n_regions": 40}
+    counts = [0, 0]
+    whole = Segmenter(**given, callbacks=[killed]).fit(X, y)
+    for at in (2, counts[0] - 1):
+        counts = [0, at]
+        checkpoint = Checkpoint(tmp_path / "run", every=0.0)
+        with pytest.raises(Killed):
+            Segmenter(**given, callbacks=[killed], checkpoint=checkpoint).fit(X, y)
+        assert list(tmp_path.iterdir())
+    again = Segmenter(**given, callbacks=[lambda record: None], checkpoint=checkpoint).fit(X, y)
+    np.testing.assert_array_equal(again.coef_, whole.coef_)
+    np.testing.assert_array_equal(again.model_.encoder.pixel_cut.weights, whole.model_.encoder.pixel_cut.weights)
+    assert not list(tmp_path.iterdir())

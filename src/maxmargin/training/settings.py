@@ -105,8 +105,7 @@ class Settings:
         if self.patience is not None:
             _checks.integer("patience", self.patience, least=1)
         object.__setattr__(self, "callbacks", checked_callbacks(self.callbacks))
-        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, Path, Checkpoint)):
-            raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {shown(self.checkpoint)}")
+        Checkpoint.of(self.checkpoint)
 
     @cached_property
     def stop(self) -> Stop:
@@ -139,10 +138,8 @@ class Settings:
 
     def checkpoint_of(self, run: str) -> Checkpoint | None:
         """The checkpoint of one of several runs, whose file name ends with ``run``."""
-        if self.checkpoint is None:
-            return None
-        given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        return given.beside(run)
+        given = Checkpoint.of(self.checkpoint)
+        return None if given is None else given.beside(run)
 
     def loss_used(self) -> Loss:
         """The loss; Hamming by default."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from maxmargin.execution import Ray, Serial, ShardError
+from maxmargin.solvers import Checkpoint, CheckpointError
 from maxmargin.tasks.alignment import AlignerSettings, ShardedBitext, bootstrap_aligner, load_corpus, train_aligner
 from maxmargin.tasks.alignment.io.compact import CompactPairs, read_compact
 from maxmargin.tasks.alignment.translation import models, passes, sharded_bitext
@@ -211,5 +212,49 @@ def test_ray_gives_the_bits_of_serial(files, tmp_path, monkeypatch):
     try:
         for bitext in (sharded, read_compact(*files)):
             assert_same(learned(bitext, Ray(workers=2, threads=1)), learned(bitext, Serial(shards=2)))
+    finally:
+        ray.shutdown()
+
+
+class Killed(Exception):
+    """The end of a process."""
+
+
+def test_learning_that_is_cut_resumes(tmp_path):
+    """From files and from memory, in shards here and on Ray: after a cut in each model, the tables of one run."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    for side in ("source", "target"):
+        lines = getattr(CORPUS, side)[:40]
+        (tmp_path / side).write_text("".join(" ".join(words) + "\n" for words in lines), encoding="utf-8")
+    files = tmp_path / "source", tmp_path / "target"
+    sharded = ShardedBitext.build(tmp_path / "made", *files, shard_pairs=8)
+    given, workers = {"sharded": sharded, "memory": read_compact(*files)}, Ray(workers=2, threads=1)
+
+    def learn(name, executor, cut=None):
+        bitext, done = given[name], []
+
+        def count(model, iteration):
+            done.append(model)
+            if cut is not None and len(done) == cut:
+                raise Killed
+
+        passes = (
+            bitext.passes(executor)
+            if name == "sharded"
+            else BitextPasses.of(IndexedBitext.of(bitext.source, bitext.target), executor)
+        )
+        seen = bitext.fingerprints if name == "sharded" else fingerprints(bitext.source, bitext.target)
+        checkpoint = None if cut is None else Checkpoint(tmp_path / name, every=0.0)
+        return BitextModels.of(passes, seen, 2, 2, count, checkpoint)
+
+    try:
+        for name in given:
+            whole = learn(name, Serial(shards=2))
+            for executor, cut in ((workers, 3), (Serial(shards=2), 7), (workers, 11)):
+                with pytest.raises(Killed):
+                    learn(name, executor, cut)
+            assert_same(learn(name, workers, 99), whole)
+            with pytest.raises(CheckpointError, match="of another bitext, with other settings or"):
+                learn(name, Serial(shards=3), 99)
     finally:
         ray.shutdown()

@@ -71,6 +71,15 @@ class Checkpoint:
         _checks.flag("keep", self.keep)
         _checks.integer("keep_files", self.keep_files, least=1, most=1000)
 
+    @classmethod
+    def of(cls, given: Any) -> Checkpoint | None:
+        """The setting ``checkpoint`` of an estimator: the name of a file, a checkpoint, or None; else ValueError."""
+        if given is None or isinstance(given, cls):
+            return given
+        if not isinstance(given, (str, Path)):
+            raise ValueError(f"checkpoint must be the name of a file or a Checkpoint, got {shown(given)}")
+        return cls(given)
+
     def beside(self, suffix: str) -> Checkpoint:
         """The same with a file whose name has a suffix more, for one of several runs."""
         return dataclasses.replace(self, path=f"{self.path}{suffix}")

@@ -81,7 +81,7 @@ def bootstrap_aligner(
         settings.warn_unchosen(used)
         fixed = replace(settings, C=used["C"], false_negative=used["false_negative"], rounds=0, folds=0)
         try:
-            model = choose_and_train(gold, None, fixed, stages)
+            model = settings.finished(choose_and_train(gold, None, fixed, stages))
         except KeyboardInterrupt:
             return untrained(encoder, settings, "interrupted")
     return replace(

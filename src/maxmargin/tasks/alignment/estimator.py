@@ -44,6 +44,8 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
         executor: where translation models learn and the work on the examples is done, in shards: an executor of
             :mod:`maxmargin.execution`; None for this process.
         verbose: whether to draw a progress bar on a terminal.
+        checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes; tables
+            of translation models and choices of settings are saved beside it.
         max_entries: the most word pairs that translation models learn from a :class:`ShardedBitext`; None for what fits
             into half of the memory.
 

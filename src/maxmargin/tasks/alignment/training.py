@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -52,7 +53,7 @@ from maxmargin.tasks.alignment.io.sentences import (
 from maxmargin.tasks.alignment.metrics.scores import Scores
 from maxmargin.tasks.alignment.model import AlignerModel, AlignerTraining
 from maxmargin.tasks.alignment.start import StartWeights
-from maxmargin.tasks.alignment.translation.bitext_models import BitextModels
+from maxmargin.tasks.alignment.translation.bitext_models import BitextModels, remove_saved
 from maxmargin.tasks.alignment.translation.cooccurrences import LARGE
 from maxmargin.tasks.alignment.translation.passes import BitextPasses
 from maxmargin.tasks.alignment.translation.sharded_bitext import NumberedPairs, ShardedBitext
@@ -67,6 +68,9 @@ WHY = "alignments, a few hundred weights: simplicial decomposition, two to four 
 
 _ROUGH = 1e-2
 """Relative gap of the runs that compare settings."""
+
+_MODELS = "-models"
+"""The end of the names of checkpoints of translation models."""
 
 _ITERATIONS = 5
 """Iterations of Model 1, and of the hidden Markov models, of each translation model."""
@@ -91,7 +95,7 @@ class AlignerSettings:
     n_jobs: int | None = None
     executor: Executor | None = None
     verbose: bool = False
-    checkpoint: Checkpoint | None = None
+    checkpoint: str | Path | Checkpoint | None = None
     max_entries: int | None = None
 
     def check(self) -> None:
@@ -99,6 +103,7 @@ class AlignerSettings:
         for name, least in (("fertility", 1), ("frequent_pairs", 0), ("rounds", 0), ("folds", 0), ("random_state", 0)):
             _checks.integer(name, getattr(self, name), least=least)
         _checks.flag("verbose", self.verbose)
+        Checkpoint.of(self.checkpoint)
         if self.max_entries is not None:
             _checks.integer("max_entries", self.max_entries, least=1)
         if self.models is not None and not isinstance(self.models, BitextModels):
@@ -113,6 +118,19 @@ class AlignerSettings:
     def groups(self) -> tuple[str, ...]:
         """The groups of link features."""
         return tuple(GROUPS if self.features is None else self.features)
+
+    def checkpoint_of(self, stage: str) -> Checkpoint | None:
+        """The checkpoint of one stage of training, whose file name ends with ``stage``."""
+        given = Checkpoint.of(self.checkpoint)
+        return None if given is None else given.beside(stage)
+
+    def finished(self, model: AlignerModel) -> AlignerModel:
+        """The model, after its training; checkpoints of its translation models are removed unless they are kept."""
+        saved = self.checkpoint_of(_MODELS)
+        assert model.training is not None
+        if saved is not None and not saved.keep and not model.training.interrupted:
+            remove_saved(saved)
+        return model
 
     @property
     def grid(self) -> dict[str, tuple[float, ...]]:
@@ -174,7 +192,7 @@ class AlignerSettings:
                 _ITERATIONS,
                 _ITERATIONS,
                 on_iteration=lambda model, iteration: stages.advance(),
-                checkpoint=None if self.checkpoint is None else self.checkpoint.beside("-models"),
+                checkpoint=self.checkpoint_of(_MODELS),
             )
         lexical = models.words.frequent(self.frequent_pairs)
         return AlignmentEncoder.of(models, lexical, groups=groups, extra_names=extra, fertility=self.fertility)
@@ -313,7 +331,7 @@ def train_aligner(
         if start is not None:
             found[0] = replace(found[0], anchor=start.carried(encoder.link_model))
         try:
-            return choose_and_train(found[0], found[1] if dev_pairs else None, settings, stages)
+            return settings.finished(choose_and_train(found[0], found[1] if dev_pairs else None, settings, stages))
         except KeyboardInterrupt:  # before the first weights: the translation models can be used again
             return untrained(encoder, settings, "interrupted")
 
@@ -354,8 +372,8 @@ def choose_and_train(
     tol = max(settings.tol, _ROUGH) if several else settings.tol
 
     done: list[tuple[Candidate, Model]] = []
-    saved = settings.checkpoint
-    finished = Finished(None if saved is None else saved.beside("-folds"))
+    saved = settings.checkpoint_of("")
+    finished = Finished(settings.checkpoint_of("-folds"))
     batch = pairs.batch
     data = "" if saved is None else digest(batch.structure, batch.features, pairs.sure, pairs.possible, pairs.anchor)
 
@@ -411,6 +429,9 @@ def choose_and_train(
         model = train_examples(pairs, how, hooks=Imputation(pairs, settings.rounds))
     stages.advance()
     assert isinstance(model, AlignerModel)
+    assert model.training is not None
+    if not model.training.interrupted:
+        finished.remove()
     return replace(
         model,
         # Without seconds: the same data give the same file.

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _checks
 from maxmargin.encoders.data import checks
+from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.structures._arrays import vector
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
@@ -55,6 +56,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         n_jobs: threads, as scikit-learn reads it; never changes the result.
         random_state: the seed.
         verbose: draw a progress bar on a terminal.
+        checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
 
     Attributes:
         coef_: the weights of dense features, then of sparse ones, in units of the scaled features.
@@ -83,11 +85,12 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: int = 0,
         verbose: bool = False,
+        checkpoint: str | Path | Checkpoint | None = None,
     ) -> None:
         self.method, self.C, self.metric, self.normalize, self.length = method, C, metric, normalize, length
         self.ngrams, self.phrases, self.min_lists = ngrams, phrases, min_lists
         self.positive, self.negative, self.folds = positive, negative, folds
-        self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
+        self.n_jobs, self.random_state, self.verbose, self.checkpoint = n_jobs, random_state, verbose, checkpoint
 
     def fit(self, X: Any, y: Any, groups: npt.ArrayLike | None = None, *, dev: tuple[Any, Any] | None = None) -> Self:
         """Train.
@@ -109,6 +112,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            checkpoint=Checkpoint.of(self.checkpoint),
         )
         judged = self._judged(as_lists(X, groups), y, grouped=groups is not None)
         if dev is not None and (not isinstance(dev, (tuple, list)) or len(dev) != 2):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.execution import Executor
 from maxmargin.optimization.callbacks import Callback
+from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.solver import Solver
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
@@ -137,6 +138,7 @@ class Segmenter(_Segmenting):
         random_state: the seed of folds and classifiers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         verbose: draw progress bars on a terminal.
+        checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
 
     Attributes:
         model_: the trained :class:`ImageSegmenterModel`, which :func:`maxmargin.load` reads from a file.
@@ -172,6 +174,7 @@ class Segmenter(_Segmenting):
         random_state: int | None = 0,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
+        checkpoint: str | Path | Checkpoint | None = None,
     ) -> None:
         self.graph, self.n_regions, self.region_size, self.compactness = graph, n_regions, region_size, compactness
         self.working_pixels, self.connectivity, self.refine = working_pixels, connectivity, refine
@@ -179,6 +182,7 @@ class Segmenter(_Segmenting):
         self.class_weight, self.void, self.C, self.solver, self.tol = class_weight, void, C, solver, tol
         self.max_iter, self.max_seconds, self.n_jobs, self.random_state = max_iter, max_seconds, n_jobs, random_state
         self.callbacks, self.verbose, self.potentials, self.executor = callbacks, verbose, potentials, executor
+        self.checkpoint = checkpoint
 
     def _encoder(self) -> ImageEncoder:
         graph = CutEncoder(potentials=self.potentials)
@@ -222,6 +226,7 @@ class ScanSegmenter(_Segmenting):
         random_state: the seed of folds and classifiers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         verbose: draw progress bars on a terminal.
+        checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
 
     Attributes:
         model_: the trained :class:`SegmenterModel`, which :func:`maxmargin.load` reads from a file.
@@ -258,6 +263,7 @@ class ScanSegmenter(_Segmenting):
         random_state: int | None = 0,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
+        checkpoint: str | Path | Checkpoint | None = None,
     ) -> None:
         self.voxel, self.radii, self.context_radii = voxel, radii, context_radii
         self.neighbors, self.edge_radius = neighbors, edge_radius
@@ -266,6 +272,7 @@ class ScanSegmenter(_Segmenting):
         self.class_weight, self.void, self.C, self.solver, self.tol = class_weight, void, C, solver, tol
         self.max_iter, self.max_seconds, self.n_jobs, self.random_state = max_iter, max_seconds, n_jobs, random_state
         self.callbacks, self.verbose, self.potentials, self.executor = callbacks, verbose, potentials, executor
+        self.checkpoint = checkpoint
 
     def _encoder(self) -> ScanEncoder:
         attributes: Any = self.attributes

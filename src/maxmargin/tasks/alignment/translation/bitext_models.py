@@ -39,6 +39,17 @@ PRIOR = 0.01
 MODELS = ("words", "stems", "variational")
 
 
+def _saved(checkpoint: Checkpoint, name: str) -> Checkpoint:
+    """The checkpoint of one of the models."""
+    return checkpoint.beside(f"-{MODELS.index(name)}")
+
+
+def remove_saved(checkpoint: Checkpoint) -> None:
+    """Remove the files of all models."""
+    for name in MODELS:
+        _saved(checkpoint, name).remove()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class BitextModels:
     """Translation models of a bitext. Build it with :meth:`learn`.
@@ -100,7 +111,7 @@ class BitextModels:
             settings |= {"model1_iterations": model1_iterations, "hmm_iterations": hmm_iterations}
             if checkpoint is None:
                 return learn(bitext, on_iteration=report, **settings)
-            with SavedTables(checkpoint.beside(f"-{MODELS.index(name)}"), f"{name} {text}") as saved:
+            with SavedTables(_saved(checkpoint, name), f"{name} {text}") as saved:
                 return learn(bitext, on_iteration=report, saved=saved, **settings)
 
         try:
