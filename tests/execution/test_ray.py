@@ -207,6 +207,21 @@ def test_settings_are_checked() -> None:
         mm.ChainSVM(executor=2).fit([np.zeros((1, 1))], [["a"]])
 
 
+def test_which_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never one that somebody else has started on this machine, unless it is named."""
+    import ray
+
+    asked: list[Any] = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **given: asked.append((given["address"], "num_cpus" in given)))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray_execution.connected(Ray())
+    ray_execution.connected(Ray(address="auto"))
+    monkeypatch.setenv("RAY_ADDRESS", "there:6379")
+    ray_execution.connected(Ray())
+    assert asked == [("local", True), ("auto", False), ("there:6379", False)]
+
+
 def test_ray_is_not_imported_unless_it_is_used() -> None:
     script = "import sys, maxmargin as mm; mm.execution.Ray(workers=3); mm.ChainSVM(); assert 'ray' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -47,7 +47,7 @@ class Ray(Executor):
     Args:
         workers: how many shards, each in an actor of its own.
         address: that of a cluster, for example "auto" or "ray://host:10001"; None for the cluster that this process is
-            connected to, or a new one on this machine.
+            connected to, or that the environment names (``RAY_ADDRESS``), or else a new one on this machine.
         threads: threads of every worker; None shares the cores evenly. Does not change the result.
         time_limit: seconds after which a worker that has not answered is replaced; None waits.
     """
@@ -92,7 +92,9 @@ def connected(settings: Ray) -> Any:
     if ray.is_initialized():
         return ray
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
-    if settings.address is None:
+    # A new one, "local", also if somebody else has started a cluster on this machine.
+    address = settings.address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":
         cores = max(os.cpu_count() or 1, settings.workers)
         quiet |= {"include_dashboard": False, "num_cpus": cores}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -100,9 +102,9 @@ def connected(settings: Ray) -> Any:
     with aside[0], aside[1], warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            ray.init(address=settings.address, **quiet)
+            ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            where = "on this machine" if settings.address is None else f"at {settings.address!r}"
+            where = "on this machine" if address == "local" else f"at {address!r}"
             raise ValueError(f"no Ray cluster {where}: {error}") from None
     return ray
 
