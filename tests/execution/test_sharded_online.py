@@ -16,7 +16,7 @@ from maxmargin.execution import Piece, Serial, ShardedProblem
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
 from maxmargin.solvers import Checkpoint, Solver
-from maxmargin.solvers.online import sharded_blocks
+from maxmargin.solvers.online import scratch, sharded_blocks
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
@@ -177,6 +177,24 @@ def test_best_shares_solve_their_program() -> None:
         assert (gradient[share < 1.0] <= 1e-6).all()
         assert (gradient[share > 0.0] >= -1e-6).all()
     np.testing.assert_array_equal(sharded_blocks.best_shares(np.zeros(2), np.zeros((2, 2))), [0.0, 0.0])
+
+
+def test_arrays_on_disk_are_replaced_and_their_room_is_used_again() -> None:
+    before = scratch._file.end
+    first, second = scratch.Slot(), scratch.Slot()
+    for size in (3, 0, 70, 7):
+        arrays = [np.arange(size, dtype=kind) for kind in (np.float64, np.int8, np.int64, np.uint8)]
+        first.write(arrays)
+        second.write(arrays[:1])
+        for one, two in zip(first.read(), arrays, strict=True):
+            assert one.dtype == two.dtype
+            np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(second.read()[0], arrays[0])
+    taken = scratch._file.end - before
+    del first, second
+    for _ in range(5):
+        scratch.Slot().write(arrays)
+    assert scratch._file.end - before == taken
 
 
 # --- mixing ----------------------------------------------------------------------------------------------------------

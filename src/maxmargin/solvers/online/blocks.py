@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,14 +91,13 @@ def saved(blocks: Any) -> StateDict:
     }
 
 
-def saved_piece(packed: Sequence[Any]) -> StateDict:
-    """What a file holds of blocks that are a piece of a problem, by what their ``packed`` returned."""
-    kept = {name: value for name, value in zip(PACKED, packed[: len(PACKED)], strict=True) if name != "gram"}
-    return {**kept, "change": _as_floats(kept["change"])}
-
-
-def _as_floats(change: Any) -> Any:
-    return change.astype(np.float32) if change.dtype == np.int8 else change
+def saved_piece(blocks: Any) -> StateDict:
+    """What a file holds of blocks that are a piece of a problem."""
+    found = dict(zip(PACKED, blocks.packed()[: len(PACKED)], strict=True))
+    del found["gram"]  # a file may be made to deceive: inner products are computed anew
+    if found["change"].dtype == np.int8:
+        found["change"] = found["change"].astype(np.float32)
+    return {**found, "memory": np.array(blocks.examples.memory())}
 
 
 def restored_piece(solver: Any, problem: Problem, given: StateDict) -> Any:

@@ -31,6 +31,7 @@ from maxmargin.optimization.checkpoints.saved import StateDict, number, require,
 from maxmargin.optimization.run import Run
 from maxmargin.solvers.online import blocks
 from maxmargin.solvers.online.base import finite_pass, ridge_of
+from maxmargin.solvers.online.scratch import Slot
 from maxmargin.structures.base import FloatArray, IntArray
 
 ROUNDS, ROUND_EXAMPLES = 64, 32
@@ -117,40 +118,77 @@ class Round:
 
 
 class PieceBlocks:
-    """The memory of a piece: compiled blocks, changed in place, or the arrays from which they are made."""
+    """The memory of a piece: compiled blocks, changed in place, or the arrays from which they are made, on disk.
 
-    def __init__(self, blocks: Any = None, arrays: tuple[Any, ...] = ()) -> None:
-        self.blocks, self.arrays = blocks, arrays
+    Args:
+        blocks: compiled blocks; None for those of the arrays, or new ones if there are none.
+        slot: holds the arrays of blocks that were packed; None if they never were.
+        mean_gap: the number among the arrays.
+    """
+
+    def __init__(self, blocks: Any = None, slot: Slot | None = None, mean_gap: float = 0.0) -> None:
+        self.blocks, self.slot, self.mean_gap = blocks, slot, mean_gap
 
     def of(self, solver: Any, piece: Piece) -> Any:
         """The compiled blocks."""
-        if self.blocks is None:
-            made = blocks.made(solver, piece.problem)
-            if self.arrays:
-                *arrays, memory = self.arrays
-                made.unpack(*arrays)
-                made.examples.remember(memory)
-            return made
-        return self.blocks
+        if self.blocks is not None:
+            return self.blocks
+        made = blocks.made(solver, piece.problem)
+        if self.slot is not None:
+            *arrays, memory = self.slot.read()
+            made.unpack(*arrays[:_MEAN_GAP], self.mean_gap, *arrays[_MEAN_GAP:])
+            made.examples.remember(memory)
+        return made
+
+    def holding(self, made: Any, several: bool) -> PieceBlocks:
+        """The memory of blocks that have changed; packed where a shard has ``several`` pieces.
+
+        Then nothing that belongs to the data stays, neither examples nor vectors of the length of the weights.
+        """
+        return PieceBlocks(made, self.slot).packed() if several else PieceBlocks(made)
 
     def packed(self) -> PieceBlocks:
-        """The same without what belongs to the data: neither examples nor vectors of the length of the weights."""
+        """The same as arrays on disk."""
         if self.blocks is None:
             return self
-        return PieceBlocks(None, (*self.blocks.packed(), np.array(self.blocks.examples.memory())))
+        arrays, mean_gap = _arrays(self.blocks)
+        slot = self.slot or Slot()
+        slot.write(arrays)
+        return PieceBlocks(None, slot, mean_gap)
 
     def active_set(self, solver: Any, piece: Piece) -> ActiveSet:
         """The outputs with weight, of rounds that are settled."""
         return blocks.active_set(self.of(solver, piece))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PieceBlocks, (None, self.packed().arrays)
+        if self.blocks is None:
+            return _unpickled, ([] if self.slot is None else self.slot.read(), self.mean_gap)
+        return _unpickled, _arrays(self.blocks)
+
+
+_MEAN_GAP = blocks.PACKED.index("mean_gap")
+
+
+def _arrays(made: Any) -> tuple[list[Any], float]:
+    """What blocks are made from again: arrays, with the oracle's memory, and the mean gap."""
+    found = [*made.packed(), np.array(made.examples.memory())]
+    mean_gap = float(found.pop(_MEAN_GAP))
+    return found, mean_gap
+
+
+def _unpickled(arrays: list[Any], mean_gap: float) -> PieceBlocks:
+    if not arrays:
+        return PieceBlocks()
+    slot = Slot()
+    slot.write(arrays)
+    return PieceBlocks(None, slot, mean_gap)
 
 
 def _visit(piece: Piece, memory: PieceBlocks | None, task: Round) -> tuple[Any, PieceBlocks]:
     """Settle the last round, and visit some examples: changes of g and loss, and calls."""
     solver, n, threads = task.solver, piece.problem.n_examples, _threads.current()
-    own = (memory or PieceBlocks()).of(solver, piece)
+    memory = memory or PieceBlocks()
+    own = memory.of(solver, piece)
     own.end(task.settle[piece.first])
     random = np.random.default_rng([task.seed, piece.first])
     own.begin(task.g, task.loss, task.spread)
@@ -164,26 +202,24 @@ def _visit(piece: Piece, memory: PieceBlocks | None, task: Round) -> tuple[Any, 
     found = change, own.loss - task.loss, calls
     if task.alone:
         own.end(1.0)
-    held = PieceBlocks(own)
-    return found, held.packed() if task.leaves else held
+    return found, memory.holding(own, task.leaves)
 
 
 def _refresh(piece: Piece, memory: PieceBlocks | None, solver: Any, shares: dict[int, float], several: bool) -> Any:
     """Settle the last round, and return the sums of the piece's outputs alone."""
-    own = (memory or PieceBlocks()).of(solver, piece)
+    memory = memory or PieceBlocks()
+    own = memory.of(solver, piece)
     own.end(shares[piece.first])
     own.refresh()
-    sums, held = (np.array(own.g), own.loss), PieceBlocks(own)
-    return sums, held.packed() if several else held
+    return (np.array(own.g), own.loss), memory.holding(own, several)
 
 
 def _saved(piece: Piece, memory: PieceBlocks | None, solver: Any, shares: dict[int, float], several: bool) -> Any:
     """Settle the last round, and return what a file holds of the blocks."""
-    own = (memory or PieceBlocks()).of(solver, piece)
+    memory = memory or PieceBlocks()
+    own = memory.of(solver, piece)
     own.end(shares[piece.first])
-    held = PieceBlocks(own)
-    arrays = held.packed().arrays
-    return {**blocks.saved_piece(arrays), "memory": arrays[-1]}, PieceBlocks(None, arrays) if several else held
+    return blocks.saved_piece(own), memory.holding(own, several)
 
 
 def _restore(piece: Piece, memory: Any, solver: Any, saved: dict[int, StateDict], several: bool) -> Any:
@@ -192,7 +228,7 @@ def _restore(piece: Piece, memory: Any, solver: Any, saved: dict[int, StateDict]
     held = PieceBlocks(made).packed()
     made.refresh()
     sums = np.array(made.g), made.loss
-    return sums, held if several else PieceBlocks(PieceBlocks(None, held.arrays).of(solver, piece))
+    return sums, held if several else PieceBlocks(held.of(solver, piece))
 
 
 def _several(run: Run) -> bool:
