@@ -22,6 +22,7 @@ from maxmargin.tasks.segmentation.training import (
     StageSettings,
     pixel_examples,
     prepare,
+    segmenter_of,
     with_pixel_cut,
 )
 from maxmargin.training import Examples, Settings, train_examples
@@ -109,7 +110,7 @@ def measure(folder: Path, classifier: str, seeds: int, jobs: int) -> dict[str, A
         with mm.threads(jobs):
             prepared = prepare(ImageEncoder(ImageExtractor()), X, y, StageSettings(classifier=classifier), seed)
             examples = prepared.examples()
-            default = prepared.model(train_examples(examples, settings))
+            default = segmenter_of(prepared.encoder, train_examples(examples, settings))
             pixels = pixel_examples(default, prepared, y)
             default = with_pixel_cut(default, pixels, settings)
             seconds["train"].append(time.process_time() - began)
@@ -154,7 +155,7 @@ def _by(
 ) -> ImageSegmenterModel:
     """Both cuts learned by a solver, within budgets."""
     budget = replace(settings, solver=solver, max_iter=None, max_seconds=10.0)
-    model = prepared.model(train_examples(examples, budget))
+    model = segmenter_of(prepared.encoder, train_examples(examples, budget))
     assert isinstance(model, ImageSegmenterModel)
     return with_pixel_cut(model, pixels, budget)
 
@@ -203,7 +204,7 @@ def _curve(solver: Any, prepared: Prepared, examples: Examples, dev: Dev, jobs: 
     def watch(record: Any) -> None:
         if record.norm < 1e-3:  # has no place on a logarithmic axis
             return
-        model = replace(prepared.model(shell), weights=np.array(record.weights))
+        model = replace(segmenter_of(prepared.encoder, shell), weights=np.array(record.weights))
         error = dev.score(dev.regions(model))["error"]
         loss = problem.hinge(model.weights) / n_nodes
         points.append({"iteration": record.iteration, "norm": record.norm, "loss": loss, "error": error})

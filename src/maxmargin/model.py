@@ -161,6 +161,10 @@ class Model:
 
     def _shards(self, dataset: ShardedDataset) -> Iterator[Examples]:
         """The shards of a dataset, which must have been built with this encoder: the same labels and features."""
+        if not self.encoder.decodes_datasets:
+            raise ValueError(
+                f"a dataset of {self.encoder.kind} is for training, and lacks what outputs are made of; give the inputs"
+            )
         if digest(*_described(dataset.encoder)) != digest(*_described(self.encoder)):
             raise ValueError(
                 f"{dataset.folder} was built with another encoder than this model's (kind, settings, labels or "

@@ -3,6 +3,7 @@
 from maxmargin.datasets.dataset import Shard, ShardedDataset
 from maxmargin.datasets.examples import Examples
 from maxmargin.datasets.freezing import FrozenError
+from maxmargin.datasets.recipe import EncoderRecipe, Recipe
 from maxmargin.datasets.sources import ColumnSource, DataBlock, DataSource, IteratorSource, SequenceSource, parquet
 from maxmargin.execution import ShardError
 
@@ -10,9 +11,11 @@ __all__ = [
     "ColumnSource",
     "DataBlock",
     "DataSource",
+    "EncoderRecipe",
     "Examples",
     "FrozenError",
     "IteratorSource",
+    "Recipe",
     "SequenceSource",
     "Shard",
     "ShardError",

@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from maxmargin._files import remove_leftovers
 from maxmargin._locks import FileInUseError, FileLock
 from maxmargin._messages import FileContentError
 from maxmargin._version import __version__
-from maxmargin.datasets.dataset import ENCODER, INDEX, JOURNAL, Good, Shard, settings_of, write_index, write_shard
-from maxmargin.datasets.examples import Examples
+from maxmargin.datasets.dataset import ENCODER, INDEX, JOURNAL, Shard, settings_of, write_index, write_shard
+from maxmargin.datasets.recipe import EncoderRecipe, Recipe
 from maxmargin.datasets.sources import Blocks, DataBlock, SourceError, as_source
 from maxmargin.encoders.base import Encoder
 
@@ -37,34 +37,37 @@ _ROOM = 1.25
 """How many times its parts a shard may have before it is cut in two."""
 
 _OURS = re.compile(r"[0-9]{6,9}\.shard|\..*\.(part|lock)")
-_EXAMPLE = re.compile(r"example (\d+)")
+_EXAMPLE = re.compile(r"(example|sentence pair) (\d+)")
 
 
 def build(
     folder: Path,
-    encoder: Encoder,
+    encoder: Encoder | Recipe,
     source: Any,
     *,
     shard_parts: int,
     block_examples: int,
-    good: Good | None,
     metadata: dict[str, Any],
     overwrite: bool,
     resume: bool,
 ) -> None:
     """Make a dataset, see :meth:`maxmargin.datasets.ShardedDataset.build`."""
-    _checks.instance("encoder", encoder, Encoder, "an encoder, for example mm.encoders.ChainEncoder()")
+    if isinstance(encoder, Recipe):
+        recipe = encoder
+    else:
+        _checks.instance("encoder", encoder, Encoder, "an encoder, for example mm.encoders.ChainEncoder()")
+        recipe = EncoderRecipe(encoder)
     _checks.flag("overwrite", overwrite)
     _checks.flag("resume", resume)
     blocks = Blocks(as_source(source, block_examples))
     _check_folder(folder, overwrite, resume)
-    fitted = _learned(encoder, blocks)
+    fitted = _learned(recipe, blocks)
     _memory.require(8.0 * fitted.n_weights, f"a model of {fitted.n_weights} weights", "give fewer features or labels")
     folder.mkdir(parents=True, exist_ok=True)
     lock = _locked(folder)
     try:
-        described = {"settings": settings_of(encoder), "metadata": metadata, "encoder": ""}
-        builder = _Builder(folder, fitted, described, blocks, shard_parts, good)
+        described = {"settings": settings_of(recipe), "metadata": metadata, "encoder": ""}
+        builder = _Builder(folder, recipe, fitted, described, blocks, shard_parts)
         builder.begin(resume=resume)
         builder.run()
         builder.finish()
@@ -113,7 +116,7 @@ def renumbered(first: Callable[[], int]) -> Iterator[None]:
     except ValueError as error:
         if type(error) is not ValueError or not first():
             raise
-        text = _EXAMPLE.sub(lambda found: f"example {int(found[1]) + first()}", str(error), count=1)
+        text = _EXAMPLE.sub(lambda found: f"{found[1]} {int(found[2]) + first()}", str(error), count=1)
         raise ValueError(text) from None
 
 
@@ -127,9 +130,9 @@ class _Pairs:
         return ((block.X, block.y) for block in self._blocks)
 
 
-def _learned(encoder: Encoder, blocks: Blocks) -> Encoder:
+def _learned(recipe: Recipe, blocks: Blocks) -> Encoder:
     with renumbered(lambda: blocks.first):
-        return encoder.learn_blocks(_Pairs(blocks))
+        return recipe.learn(_Pairs(blocks))
 
 
 @dataclass
@@ -167,13 +170,14 @@ class _Builder:
     def __init__(
         self,
         folder: Path,
+        recipe: Recipe,
         encoder: Encoder,
         described: dict[str, Any],
         blocks: Blocks,
         shard_parts: int,
-        good: Good | None,
     ) -> None:
-        self.folder, self.encoder, self.blocks, self.shard_parts, self.good = folder, encoder, blocks, shard_parts, good
+        self.folder, self.recipe, self.encoder = folder, recipe, encoder
+        self.blocks, self.shard_parts = blocks, shard_parts
         self.progress = _Progress([])
         self.described = described
 
@@ -229,7 +233,7 @@ class _Builder:
         """
         waiting: DataBlock | None = None
         seen = 0
-        for block in self.encoder.training_blocks(self.blocks):
+        for block in self.recipe.blocks(self.encoder, self.blocks):
             begin, seen = seen, seen + len(block)
             if seen <= self.progress.done and waiting is None:
                 continue
@@ -253,12 +257,11 @@ class _Builder:
 
     def _encode(self, block: DataBlock) -> None:
         """Write the shards of some examples, and record them together."""
-        progress, has_costs = self.progress, block.costs is not None
+        progress = self.progress
+        examples = self.recipe.examples(self.encoder, block)
+        has_costs = examples.has_costs
         if progress.costs not in (None, has_costs):
             raise ValueError("example 0: some examples have costs and others none; give them for all or for none")
-        examples = Examples.encoded(self.encoder, block.X, block.y, *block.optional, listed=block.size is None)
-        if self.good is not None:
-            examples = replace(examples, good=self.good(self.encoder, examples.batch, block.y))
         structure = examples.batch.structure
         whole = structure.n_parts <= _ROOM * self.shard_parts
         pieces = list(structure.consecutive(structure.n_parts if whole else self.shard_parts))

@@ -11,11 +11,11 @@ import copy
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from maxmargin import _checks, model_file
 from maxmargin._digest import digest
@@ -27,9 +27,11 @@ from maxmargin.datasets.sources import BLOCK_EXAMPLES
 from maxmargin.encoders.base import Batch, Encoder, stored_encoder
 from maxmargin.execution import ShardedProblem, ShardError
 from maxmargin.features.base import Features
-from maxmargin.problem import GoodOutputs
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, Structure
 from maxmargin.structures.sparse import SparsePoint
+
+if TYPE_CHECKING:
+    from maxmargin.datasets.recipe import Recipe
 
 FORMAT = 1
 _LONGEST = 600
@@ -38,8 +40,12 @@ INDEX, ENCODER, JOURNAL = "index.json", "encoder.model", "building.jsonl"
 _NAME = re.compile(r"[0-9]{6,9}\.shard")
 _AGAIN = "copy the folder again, or build the dataset anew"
 
-Good = Callable[[Encoder, Batch, Sequence[Any]], GoodOutputs | None]
-"""Finds the good outputs of a block of examples, see :mod:`maxmargin.problem.good`."""
+
+class Change(Protocol):
+    """What is done to the examples of a shard whenever it is opened; its attributes are its fingerprint."""
+
+    def __call__(self, examples: Examples, shard: int) -> Examples:
+        """Return the examples of the shard with this number as they are to be; of the same sizes."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ class ShardedDataset:
         settings: the encoder before it was fitted, as Python writes it.
         metadata: what was given when it was built, as plain JSON values.
         formulation: which good outputs the examples have; "gold" for one each.
+        anchor: weights that the new ones are to stay close to, see :meth:`anchored`; None for 0.
+        change: what is done to the examples when they are opened, see :meth:`changed`; None for nothing.
 
     Raises:
         ShardError: there is no dataset in the folder, or its index is damaged; later, where a shard is used, that its
@@ -101,6 +109,8 @@ class ShardedDataset:
         self.folder = Path(_checks.path("folder", folder)).absolute()
         index = _read_index(self.folder)
         self._encoder: Encoder | None = None
+        self.anchor: FloatArray | None = None
+        self.change: Change | None = None
         try:
             self.shards = tuple(Shard.parse(one) for one in index["shards"])
             self.n_weights = _checks.integer("n_weights", index["n_weights"], least=0)
@@ -118,12 +128,11 @@ class ShardedDataset:
     def build(
         cls,
         folder: str | os.PathLike[str],
-        encoder: Encoder,
+        encoder: Encoder | Recipe,
         source: Any,
         *,
         shard_parts: int = SHARD_PARTS,
         block_examples: int = BLOCK_EXAMPLES,
-        good: Good | None = None,
         metadata: dict[str, Any] | None = None,
         overwrite: bool = False,
         resume: bool = False,
@@ -132,13 +141,12 @@ class ShardedDataset:
 
         Args:
             folder: the folder, made if it does not exist.
-            encoder: an encoder that has not been fitted.
+            encoder: an encoder that has not been fitted, or the :class:`~maxmargin.datasets.Recipe` of a task.
             source: a :class:`~maxmargin.datasets.DataSource`, or anything else that has one: a pair ``(X, y)`` of
                 sequences, a list of pairs ``(x, y)``, or a function that returns an iterator of such pairs.
             shard_parts: about how many parts a shard has; packed vectors of one shard are in memory during training.
             block_examples: examples that are read together, where the source does not say; memory is that of so many
                 inputs, and of one shard.
-            good: finds the good outputs of a block where examples have several.
             metadata: plain JSON values that are kept with it.
             overwrite: replace a dataset that is in the folder.
             resume: complete a dataset whose building was interrupted; the source must be the same.
@@ -160,7 +168,6 @@ class ShardedDataset:
             source,
             shard_parts=_checks.integer("shard_parts", shard_parts, least=1),
             block_examples=_checks.integer("block_examples", block_examples, least=1),
-            good=good,
             metadata=metadata or {},
             overwrite=overwrite,
             resume=resume,
@@ -175,10 +182,10 @@ class ShardedDataset:
 
     def weights_of(self, weights: FloatArray) -> FloatArray:
         """Weights of the model from those of :meth:`problem`."""
-        return weights
+        return weights if self.anchor is None else weights + self.anchor
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.folder, self.digest, self._encoder)
+        return _opened, (self.folder, self.digest, self._encoder, self.anchor, self.change)
 
     def __copy__(self) -> ShardedDataset:
         other = object.__new__(type(self))
@@ -219,6 +226,23 @@ class ShardedDataset:
         other._encoder, other.n_weights = encoder, encoder.n_weights
         return other
 
+    def anchored(self, weights: FloatArray | None) -> ShardedDataset:
+        """The same examples, whose model stays close to weights, see :attr:`Examples.anchor`."""
+        other = copy.copy(self)
+        other.anchor = weights
+        return other
+
+    def changed(self, change: Change | None) -> ShardedDataset:
+        """The same examples with something done to them whenever they are opened; the files stay as they are."""
+        other = copy.copy(self)
+        other.change = change
+        return other
+
+    @property
+    def identity(self) -> str:
+        """A hash of all examples as :meth:`examples` returns them."""
+        return digest(self.digest, *(one for one in (self.anchor, self.change) if one is not None))
+
     @cached_property
     def _stored(self) -> Encoder:
         path = self.folder / ENCODER
@@ -231,8 +255,8 @@ class ShardedDataset:
         except (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError, RecursionError) as error:
             raise ShardError(f"{path} cannot be used ({error}); {_AGAIN}") from None
 
-    def require(self, encoder: Encoder) -> None:
-        """ValueError unless the dataset was built with an encoder of these settings."""
+    def require(self, encoder: Encoder | Recipe) -> None:
+        """ValueError unless the dataset was built with an encoder, or a recipe, of these settings."""
         if self.settings != settings_of(encoder):
             raise ValueError(
                 f"{self.folder} was built with {self.settings}, and this is {settings_of(encoder)}; give the same "
@@ -251,10 +275,10 @@ class ShardedDataset:
             found = _checked(thaw(header["examples"], arrays, self._stored.shared), entry, self._stored.n_weights)
             if self.encoder is not self._stored:
                 found["batch"] = self.encoder.rebatched(found["batch"])
-            examples = Examples(self.encoder, **found)
+            examples = Examples(self.encoder, **found, anchor=self.anchor)
         except (KeyError, FrozenError) as error:
             raise ShardError(f"{path} cannot be used: {error}; {_AGAIN}") from None
-        return examples
+        return examples if self.change is None else self.change(examples, shard)
 
     def __iter__(self) -> Iterator[Examples]:
         """The examples of every shard, one shard after the other."""
@@ -266,15 +290,19 @@ class ShardedDataset:
             shard_file.read(self.folder / entry.file, entry.digest, verify=True)
 
 
-def _opened(folder: Path, wanted: str, encoder: Encoder | None) -> ShardedDataset:
+def _opened(
+    folder: Path, wanted: str, encoder: Encoder | None, anchor: FloatArray | None, change: Change | None
+) -> ShardedDataset:
     """A dataset in another process, which must be the same."""
     dataset = ShardedDataset(folder)
     if dataset.digest != wanted:
         raise ShardError(f"{folder} holds another dataset than before; {_AGAIN}")
-    return dataset if encoder is None else dataset.with_encoder(encoder)
+    if encoder is not None:
+        dataset = dataset.with_encoder(encoder)
+    return dataset.anchored(anchor).changed(change)
 
 
-def settings_of(encoder: Encoder) -> str:
+def settings_of(encoder: Encoder | Recipe) -> str:
     """An encoder that has not been fitted, as Python writes it; shortened to a digest where that is long."""
     text = encoder.settings
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({digest(text)})"

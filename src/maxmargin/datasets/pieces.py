@@ -34,6 +34,8 @@ class DatasetPieces(PieceSource):
         examples = self.dataset.examples(number)
         with renumbered(lambda: entry.first):
             problem = examples.problem_of(*self._problem, known=number in self._known)
+            if examples.anchor is not None:
+                problem = problem.around(examples.anchor)
         self._known.add(number)
         return Piece(problem, entry.first)
 
@@ -41,7 +43,7 @@ class DatasetPieces(PieceSource):
         """What identifies the problem: the index has checksums of all data."""
         loss, region, rescaling, slack = self._problem
         return {
-            "dataset": digest(self.dataset.digest),
+            "dataset": self.dataset.identity,
             "loss": digest(loss, rescaling, slack),
             "regularization": digest(region),
         }

@@ -87,6 +87,9 @@ class Encoder(ABC):
     metrics: ClassVar[tuple[str, ...]] = ()
     """Names of dev scores that its models know, besides functions of gold and predicted outputs."""
 
+    decodes_datasets: ClassVar[bool] = True
+    """Whether a batch of a dataset on disk has all that outputs are decoded with."""
+
     classes: tuple[Hashable, ...] | None = None
     """Where outputs choose among labels: all of them, in the order of the weights' columns."""
 

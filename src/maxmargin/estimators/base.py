@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _checks, _threads
-from maxmargin.datasets import ShardedDataset
-from maxmargin.datasets.dataset import Good
+from maxmargin.datasets import EncoderRecipe, ShardedDataset
+from maxmargin.datasets.recipe import Good
 from maxmargin.encoders import PartsEncoder, ProgramEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.execution import Executor
@@ -210,7 +210,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             options: further options of :meth:`maxmargin.ShardedDataset.build`.
         """
         with _threads.threads(self.n_jobs):
-            return ShardedDataset.build(folder, self._encoder(), source, good=self._good_finder(), **options)
+            return ShardedDataset.build(folder, EncoderRecipe(self._encoder(), self._good_finder()), source, **options)
 
     def _good_finder(self) -> Good | None:
         """What finds the good outputs of a block of a dataset; None for one gold output each."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks
 from maxmargin.datasets import ShardedDataset
-from maxmargin.datasets.dataset import Good
+from maxmargin.datasets.recipe import Good
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.encoders.data import checks

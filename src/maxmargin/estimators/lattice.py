@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy.typing as npt
 
 from maxmargin import _checks
-from maxmargin.datasets.dataset import Good
+from maxmargin.datasets.recipe import Good
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.lattice import LatticeEncoder
 from maxmargin.estimators.base import SettingsArguments, StructuredSVM, takes_settings

@@ -34,7 +34,7 @@ class Hooks:
         """As :meth:`begin`, for examples on disk."""
         return dataset, problem, None
 
-    def complete(self, model: Model, turn: int) -> Examples | None:
+    def complete(self, model: Model, turn: int) -> Examples | ShardedDataset | None:
         """The examples of the next round, where gold outputs were partly unknown and ``model`` completes them.
 
         ``turn`` counts the rounds that are done. None ends training.

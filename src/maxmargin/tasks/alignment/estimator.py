@@ -10,10 +10,13 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin import _threads
+from maxmargin.datasets import ShardedDataset
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner
 from maxmargin.tasks.alignment.io.links import Prediction
 from maxmargin.tasks.alignment.model import AlignerModel
+from maxmargin.tasks.alignment.sharding import BLOCK_PAIRS, AlignmentRecipe, train_aligner_on
 from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner
 
 
@@ -61,8 +64,8 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Iterable[Any],
-        y: Sequence[Any],
+        X: Iterable[Any] | ShardedDataset,
+        y: Sequence[Any] | None = None,
         *,
         bitext: Iterable[Any] = (),
         dev: tuple[Iterable[Any], Sequence[Any]] | None = None,
@@ -76,15 +79,47 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
         Args:
             X: sentence pairs: a list or another iterable, such as a
                 :class:`~maxmargin.tasks.alignment.io.bitext.Bitext`. Each is a :class:`SentencePair`, or a tuple
-                ``(source, target)`` of lists of words or of strings, which are split at ASCII white space.
+                ``(source, target)`` of lists of words or of strings, which are split at ASCII white space. Or, without
+                ``y`` and ``bitext``, a dataset of :meth:`build_dataset`, which has the translation models.
             y: for each pair a :class:`Reference`, or its links ``(source, target)``, which are then all sure.
             bitext: further sentence pairs without annotations, given like ``X``, for the translation models: the more
                 the better. They may include pairs that will be aligned later. A :class:`ShardedBitext` stays on disk.
                 Not allowed together with ``models``.
             dev: annotated pairs ``(X, y)`` for choosing settings and calibrating; without them, ``X`` is
-                cross-validated.
+                cross-validated, unless it is a dataset.
         """
+        if isinstance(X, ShardedDataset):
+            for name, given in (("y", y), ("bitext", None if isinstance(bitext, tuple) and not bitext else bitext)):
+                if given is not None:
+                    raise ValueError(f"a dataset has its own {name}; leave it out, or give it to build_dataset")
+            if self.models is not None:
+                raise ValueError(
+                    "a dataset has its own translation models; leave models out, or give them to the "
+                    "aligner that builds it"
+                )
+            X.require(AlignmentRecipe(self))
+            return self._set(train_aligner_on(X, self, dev=dev))
+        if y is None:
+            raise ValueError("y is missing: give links for each pair, or a ShardedDataset in place of X and y")
         return self._set(train_aligner(X, y, self, bitext=bitext, dev=dev))
+
+    def build_dataset(
+        self, folder: str | Path, source: Any, *, bitext: Iterable[Any] = (), **options: Any
+    ) -> ShardedDataset:
+        """Encode annotated pairs into a folder, from which :meth:`fit` trains in the memory of one shard.
+
+        Translation models are learned first, from all words of the pairs and the bitext, unless ``models`` has some.
+
+        Args:
+            folder: the folder.
+            source: pairs and references ``(x, y)`` as :meth:`fit` takes them; see
+                :meth:`maxmargin.ShardedDataset.build`.
+            bitext: as in :meth:`fit`.
+            options: further options of :meth:`maxmargin.ShardedDataset.build`.
+        """
+        options.setdefault("block_examples", BLOCK_PAIRS)
+        with _threads.threads(self.n_jobs):
+            return ShardedDataset.build(folder, AlignmentRecipe(self, bitext), source, **options)
 
     def bootstrap(self, bitext: Iterable[Any], *, n_pairs: int = 1000) -> Self:
         """Learn from a bitext alone, see :mod:`~maxmargin.tasks.alignment.bootstrap`.

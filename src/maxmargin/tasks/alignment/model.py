@@ -32,6 +32,7 @@ from maxmargin.tasks.alignment.metrics.scores import Scores, evaluate
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
 from maxmargin.tasks.alignment.translation.known import UnknownWordsWarning, doubt
 from maxmargin.tasks.alignment.translation.lexicon import Lexicon, LexiconEntry
+from maxmargin.tasks.alignment.translation.sharded_bitext import ShardedBitext
 from maxmargin.tasks.common.progress import Stages
 
 Found = TypeVar("Found")
@@ -167,11 +168,18 @@ class AlignerModel(Model):
         """The same aligner with translation models that have learned from more sentence pairs.
 
         Pairs that they have seen are skipped. The weights stay: they are of features that mean the same. See
-        :mod:`~maxmargin.tasks.alignment.translation.update`.
+        :mod:`~maxmargin.tasks.alignment.translation.update`. From a :class:`ShardedBitext` they learn file by file, in
+        the memory of one file and of the tables, as from updates with one after the other.
         """
-        pairs = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext, "bitext pair")
+        encoder = self.encoder
         with _threads.threads(self.n_jobs):
-            return replace(self, encoder=self.encoder.updated(pairs))
+            if isinstance(bitext, ShardedBitext):
+                for some in bitext.parts():
+                    encoder = encoder.updated(some)
+            else:
+                pairs = bitext if isinstance(bitext, CompactPairs) else as_pairs(bitext, "bitext pair")
+                encoder = encoder.updated(pairs)
+        return replace(self, encoder=encoder)
 
     def align_hmm(self, X: Iterable[Any], *, method: str = "intersection", adapt: bool = True) -> list[IntArray]:
         """The symmetrized links of the hidden Markov models of words, a baseline that needs no annotations.

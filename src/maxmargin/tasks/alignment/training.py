@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,8 @@ from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin._digest import digest
 from maxmargin._messages import shown
-from maxmargin.execution import Executor
+from maxmargin.datasets import ShardedDataset
+from maxmargin.execution import Executor, ShardedProblem
 from maxmargin.losses import Hamming
 from maxmargin.model import Model
 from maxmargin.optimization.checkpoints.files import Checkpoint
@@ -234,15 +235,6 @@ class AnnotatedPairs(Examples):
         cells = self.batch.matchings.grid_of(examples)
         return replace(super().select(examples), sure=self.sure[cells], possible=self.possible[cells])
 
-    def imputed(self, weights: FloatArray) -> Self:
-        """With the best output under the weights that has all links of the gold output and otherwise possible ones."""
-        cells, scores = self.batch.matchings.cells, self.batch.features.scores(weights)
-        far = 1e3 * (1.0 + np.abs(scores).max(initial=0.0))
-        free = np.where(self.possible, scores[cells], -far)
-        scores[cells] = np.where(self.gold.dense()[cells] > 0.5, far, free)
-        structure = self.batch.structure
-        return replace(self, gold=SparsePoint.of(structure, structure.argmax(scores).z))
-
     def margins(self, weights: FloatArray) -> FloatArray:
         """The margin of each cell, a grid: positive in the best output, negative outside."""
         matchings = self.batch.matchings
@@ -258,6 +250,46 @@ class AnnotatedPairs(Examples):
         return Scores.of(np.stack(counts, axis=1).astype(np.int64))
 
 
+Pairs = AnnotatedPairs | ShardedDataset
+"""Annotated pairs in memory or on disk."""
+
+
+def imputed(examples: Examples, weights: FloatArray) -> SparsePoint:
+    """The best output under the weights that has all links of the gold output and otherwise possible ones.
+
+    Links that have no loss either way are those that are possible, but not in the gold output.
+    """
+    assert examples.loss_weight is not None
+    scores = examples.batch.features.scores(weights)
+    far = 1e3 * (1.0 + np.abs(scores).max(initial=0.0))
+    forced = np.where(examples.gold.dense() > 0.5, far, -far)
+    scores = np.where(examples.loss_weight > 0.0, forced, scores)
+    structure = examples.batch.structure
+    return SparsePoint.of(structure, structure.argmax(scores).z)
+
+
+@dataclass(frozen=True, eq=False)
+class ImputedLinks:
+    """The change of a dataset whose links are imputed; each process finds those of a shard once.
+
+    Attributes:
+        weights: the weights that impute them.
+    """
+
+    weights: FloatArray
+    _found: dict[int, IntArray] = field(default_factory=dict)
+
+    def __call__(self, examples: Examples, shard: int) -> Examples:
+        """Return the examples with imputed gold outputs."""
+        if shard not in self._found:
+            self._found[shard] = imputed(examples, self.weights).index
+        index = self._found[shard]
+        return replace(examples, gold=SparsePoint.from_index(examples.batch.structure, index, np.ones(len(index))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ImputedLinks, (self.weights,)
+
+
 class Imputation(Hooks):
     """Rounds after the first, in which possible links are imputed.
 
@@ -266,7 +298,7 @@ class Imputation(Hooks):
         rounds: number of further rounds.
     """
 
-    def __init__(self, pairs: AnnotatedPairs, rounds: int) -> None:
+    def __init__(self, pairs: Pairs, rounds: int) -> None:
         self._pairs, self._rounds = pairs, rounds
 
     def solver(self, problem: BaseProblem) -> tuple[Solver, str]:
@@ -277,14 +309,27 @@ class Imputation(Hooks):
         self, examples: Examples, problem: Problem, previous: Model | None
     ) -> tuple[Examples, Problem, Start | None]:
         """Start from the weights of the round before."""
-        if previous is None:
-            return examples, problem, None
-        moved = previous.weights if examples.anchor is None else previous.weights - examples.anchor
-        return examples, problem, Start(weights=moved)
+        return examples, problem, self._start(previous)
 
-    def complete(self, model: Model, turn: int) -> Examples | None:
+    def begin_sharded(
+        self, dataset: ShardedDataset, problem: ShardedProblem, previous: Model | None
+    ) -> tuple[ShardedDataset, ShardedProblem, Start | None]:
+        """Start from the weights of the round before."""
+        return dataset, problem, self._start(previous)
+
+    def _start(self, previous: Model | None) -> Start | None:
+        if previous is None:
+            return None
+        anchor = self._pairs.anchor
+        return Start(weights=previous.weights if anchor is None else previous.weights - anchor)
+
+    def complete(self, model: Model, turn: int) -> Examples | ShardedDataset | None:
         """The pairs with links that the model imputes."""
-        return self._pairs.imputed(model.weights) if turn < self._rounds else None
+        if turn >= self._rounds:
+            return None
+        if isinstance(self._pairs, ShardedDataset):
+            return self._pairs.changed(ImputedLinks(model.weights))
+        return replace(self._pairs, gold=imputed(self._pairs, model.weights))
 
 
 def train_aligner(
@@ -302,20 +347,14 @@ def train_aligner(
     references = as_references(y, len(pairs))
     if not pairs:
         raise ValueError("no sentence pairs to learn from; give some, or use bootstrap() on a bitext alone")
-    dev_given = [[], []] if dev is None else _checks.listed("dev", dev, "a pair (X, y)")
-    if len(dev_given) != 2:
-        raise ValueError(f"dev must be a pair (X, y), got {len(dev_given)} values")
-    dev_pairs = as_pairs(dev_given[0], "dev pair")
-    dev_references = as_references(dev_given[1], len(dev_pairs), "dev pair")
+    dev_pairs, dev_references = held_out_pairs(dev)
     further = bitext if isinstance(bitext, NumberedPairs) else as_pairs(bitext, "bitext pair")
     if settings.models is not None and further:
         raise ValueError("bitext is not used, as models has translation models already; give one of them")
     require_inside(pairs, references)
-    require_inside(dev_pairs, dev_references, "dev pair")
     extra = extra_names(pairs, dev_pairs)
     require_columns(settings.groups, extra, settings.frequent_pairs)
     warn_of_long(pairs, "is not learned from")
-    warn_of_long(dev_pairs, "is not learned from", "dev pair")
     gold = learnable([*pairs, *dev_pairs], [*references, *dev_references])
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
         encoder = settings.encoder(counted_once(further, [*pairs, *dev_pairs]), settings.groups, extra, stages)
@@ -336,6 +375,18 @@ def train_aligner(
             return untrained(encoder, settings, "interrupted")
 
 
+def held_out_pairs(dev: Any) -> tuple[list[SentencePair], list[Reference]]:
+    """The annotated pairs to choose settings by, checked; none if ``dev`` is None."""
+    given = [[], []] if dev is None else _checks.listed("dev", dev, "a pair (X, y)")
+    if len(given) != 2:
+        raise ValueError(f"dev must be a pair (X, y), got {len(given)} values")
+    pairs = as_pairs(given[0], "dev pair")
+    references = as_references(given[1], len(pairs), "dev pair")
+    require_inside(pairs, references, "dev pair")
+    warn_of_long(pairs, "is not learned from", "dev pair")
+    return pairs, references
+
+
 def counted_once(bitext: Sequence[SentencePair], more: Sequence[SentencePair]) -> Sequence[SentencePair]:
     """The pairs of a bitext and of those to add to it that it does not have."""
     if isinstance(bitext, ShardedBitext):
@@ -344,10 +395,16 @@ def counted_once(bitext: Sequence[SentencePair], more: Sequence[SentencePair]) -
         first = fingerprints(bitext.source, bitext.target)
     else:
         first = fingerprints([pair.source for pair in bitext], [pair.target for pair in bitext])
-    second = fingerprints([pair.source for pair in more], [pair.target for pair in more])
-    new = [pair for pair, known in zip(more, np.isin(second, first).tolist(), strict=True) if not known]
+    if isinstance(more, CompactPairs):
+        if not len(bitext):
+            return more
+        second = fingerprints(more.source, more.target)
+    else:
+        second = fingerprints([pair.source for pair in more], [pair.target for pair in more])
+    known = np.isin(second, first)
+    new = (pair for pair, there in zip(more, known.tolist(), strict=True) if not there)
     if isinstance(bitext, NumberedPairs):
-        return bitext.extended(new) if new else bitext
+        return bitext if known.all() else bitext.extended(new)
     return [*bitext, *new]
 
 
@@ -358,15 +415,17 @@ def untrained(encoder: AlignmentEncoder, settings: AlignerSettings, status: str)
 
 
 def choose_and_train(
-    pairs: AnnotatedPairs, held: AnnotatedPairs | None, settings: AlignerSettings, stages: Stages
+    pairs: Pairs, held: AnnotatedPairs | None, settings: AlignerSettings, stages: Stages
 ) -> AlignerModel:
     """Choose settings by the AER on ``held``, or if that is None by cross-validation; calibrate there; train.
 
-    Without pairs to choose by the middle settings are used, and confidences are not calibrated.
+    Without pairs to choose by the middle settings are used, and confidences are not calibrated. Pairs of a dataset are
+    not cross-validated.
     """
     n = len(pairs)
-    parts = folds(n, settings.folds, settings.random_state) if held is None and n > 1 else []
-    judge = pairs if held is None else held
+    folded = pairs if isinstance(pairs, AnnotatedPairs) and held is None and n > 1 else None
+    parts = [] if folded is None else folds(n, settings.folds, settings.random_state)
+    judge = folded if held is None else held
     margins: dict[tuple[float, ...], FloatArray] = {}
     several = any(len(values) > 1 for values in settings.grid.values())
     tol = max(settings.tol, _ROUGH) if several else settings.tol
@@ -374,16 +433,17 @@ def choose_and_train(
     done: list[tuple[Candidate, Model]] = []
     saved = settings.checkpoint_of("")
     finished = Finished(settings.checkpoint_of("-folds"))
-    batch = pairs.batch
-    data = "" if saved is None else digest(batch.structure, batch.features, pairs.sure, pairs.possible, pairs.anchor)
+    data = "" if saved is None else _identity(pairs)
 
-    def solved(some: AnnotatedPairs, chosen: Candidate, left_out: IntArray | None = None) -> FloatArray:
+    def solved(
+        some: AnnotatedPairs | ShardedDataset, chosen: Candidate, left_out: IntArray | None = None
+    ) -> FloatArray:
         """The weights of a run on some pairs, all but those left out; not repeated by training that resumes."""
         made_from = data, tuple(chosen.values()), left_out, tol, settings.rounds, str(settings.solver)
         found = finished.once("fold", lambda: {"weights": run(some, chosen)}, *made_from, settings.random_state)
         return vector(found, "weights", pairs.encoder.n_weights)
 
-    def run(some: AnnotatedPairs, chosen: Candidate) -> FloatArray:
+    def run(some: Pairs, chosen: Candidate) -> FloatArray:
         with said_of(f"while choosing settings, at C={chosen['C']:g} and false_negative={chosen['false_negative']:g}"):
             model = train_examples(some, settings.of_run(chosen, tol), hooks=Imputation(some, settings.rounds))
         assert model.training is not None
@@ -394,13 +454,15 @@ def choose_and_train(
         return model.weights
 
     def error(chosen: Candidate) -> float:
+        assert judge is not None
         found = np.empty(len(judge.sure))
         if held is not None:
             found[:] = held.margins(solved(pairs, chosen))
             stages.advance()
         for part in parts:
-            weights = solved(pairs.select(np.setdiff1d(np.arange(n), part)), chosen, part)
-            found[pairs.batch.matchings.grid_of(part)] = pairs.select(part).margins(weights)
+            assert folded is not None
+            weights = solved(folded.select(np.setdiff1d(np.arange(n), part)), chosen, part)
+            found[folded.batch.matchings.grid_of(part)] = folded.select(part).margins(weights)
             stages.advance()
         margins[tuple(chosen.values())] = found
         return judge.evaluate(found > 0).aer
@@ -409,7 +471,7 @@ def choose_and_train(
     tried: list[tuple[Candidate, float]] = []
     calibration: dict[str, float] = {}
     scores, edges = None, list[str]()
-    if held is None and len(parts) < 2:
+    if judge is None or (held is None and len(parts) < 2):
         settings.warn_unchosen(best)
     else:
         stages.begin("choosing settings", sum(map(len, settings.grid.values())) * max(len(parts), 1))
@@ -446,6 +508,13 @@ def choose_and_train(
         training=AlignerTraining(**vars(model.training), choices=tuple(tried), held_out=scores),
         verbose=settings.verbose,
     )
+
+
+def _identity(pairs: Pairs) -> str:
+    """A hash of the examples of the first round."""
+    if isinstance(pairs, ShardedDataset):
+        return pairs.identity
+    return digest(pairs.batch.structure, pairs.batch.features, pairs.sure, pairs.possible, pairs.anchor)
 
 
 def _line(tried: Sequence[tuple[Candidate, float]], best: Candidate, name: str) -> list[tuple[float, float]]:

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin import _checks
+from maxmargin import _checks, _threads
+from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
+from maxmargin.execution import Executor
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.structures._arrays import vector
 from maxmargin.structures.base import FloatArray, IntArray
@@ -24,6 +26,7 @@ from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.metrics.gains import Gains
 from maxmargin.tasks.reranking.metrics.names import metric_named, second_metrics
 from maxmargin.tasks.reranking.model import RerankerModel
+from maxmargin.tasks.reranking.sharding import RerankingRecipe, train_reranker_on
 from maxmargin.tasks.reranking.training import Judged, RerankerSettings, train_reranker
 from maxmargin.tasks.reranking.tuning.base import Method
 from maxmargin.training import Settings
@@ -54,6 +57,8 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         negative: names of those whose weights must be <= 0.
         folds: number of folds on which settings are chosen and the gain is estimated; 0 holds nothing out.
         n_jobs: threads, as scikit-learn reads it; never changes the result.
+        executor: where max-margin, lp7 and lp8 work on the lists, in shards: an executor of
+            :mod:`maxmargin.execution`; None for this process.
         random_state: the seed.
         verbose: draw a progress bar on a terminal.
         checkpoint: a file or a :class:`maxmargin.solvers.Checkpoint`, from which interrupted training resumes.
@@ -83,6 +88,7 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         negative: Sequence[str] = (),
         folds: int = 5,
         n_jobs: int | None = None,
+        executor: Executor | None = None,
         random_state: int = 0,
         verbose: bool = False,
         checkpoint: str | Path | Checkpoint | None = None,
@@ -91,18 +97,58 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
         self.ngrams, self.phrases, self.min_lists = ngrams, phrases, min_lists
         self.positive, self.negative, self.folds = positive, negative, folds
         self.n_jobs, self.random_state, self.verbose, self.checkpoint = n_jobs, random_state, verbose, checkpoint
+        self.executor = executor
 
-    def fit(self, X: Any, y: Any, groups: npt.ArrayLike | None = None, *, dev: tuple[Any, Any] | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, groups: npt.ArrayLike | None = None, *, dev: tuple[Any, Any] | None = None
+    ) -> Self:
         """Train.
 
         Args:
-            X: lists of hypotheses.
+            X: lists of hypotheses; or, without ``y``, a dataset of :meth:`build_dataset`, which is not divided into
+                folds: without ``dev`` the middle one of several ``C`` is taken.
             y: gains of the hypotheses of each list, or references.
             groups: for a table with a row per hypothesis, the list that each row belongs to; rows of a list together.
             dev: lists and their gains or references ``(X, y)`` to choose the settings of the method by, in place of
                 folds.
         """
-        settings = RerankerSettings(
+        settings = self._settings()
+        if dev is not None and (not isinstance(dev, (tuple, list)) or len(dev) != 2):
+            raise ValueError("dev must be a pair (X, y) of lists and their gains or references")
+        held = None if dev is None else self._judged(as_lists(dev[0]), dev[1], grouped=False)
+        if isinstance(X, ShardedDataset):
+            for name, given in (("y", y), ("groups", groups)):
+                if given is not None:
+                    raise ValueError(f"a dataset has its own {name}; leave it out, or give it to build_dataset")
+            X.require(self._recipe())
+            model = train_reranker_on(X, settings, dev=held)
+        else:
+            if y is None:
+                raise ValueError("y is missing: give gains or references, or a ShardedDataset in place of X and y")
+            judged = self._judged(as_lists(X, groups), y, grouped=groups is not None)
+            model = train_reranker(judged, settings, dev=held)
+        self.model_, self.report_ = model, model.report
+        self.solution_ = None if model.training is None else model.training.solution
+        return self
+
+    def build_dataset(self, folder: str | Path, source: Any, **options: Any) -> ShardedDataset:
+        """Judge and encode lists into a folder, from which :meth:`fit` trains in the memory of one shard.
+
+        Args:
+            folder: the folder.
+            source: lists and their gains or references ``(x, y)``, see :meth:`maxmargin.ShardedDataset.build`.
+            options: further options of :meth:`maxmargin.ShardedDataset.build`.
+        """
+        with _threads.threads(self.n_jobs):
+            return ShardedDataset.build(folder, self._recipe(), source, **options)
+
+    def _recipe(self) -> RerankingRecipe:
+        named = self.metric if isinstance(self.metric, str) else type(self.metric).__name__
+        judged_by = "gains or bleu" if self.metric is None else named
+        return RerankingRecipe(self._settings(), lambda lists, y: self._judged(lists, y, grouped=False), judged_by)
+
+    def _settings(self) -> RerankerSettings:
+        return RerankerSettings(
             method=self.method,
             C=None if self.C is None else Settings(C=self.C).grid,
             encoder=RerankingEncoder(self.normalize, self.length, self.ngrams, self.phrases, self.min_lists),
@@ -111,17 +157,10 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
             folds=self.folds,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
+            executor=self.executor,
             verbose=self.verbose,
             checkpoint=Checkpoint.of(self.checkpoint),
         )
-        judged = self._judged(as_lists(X, groups), y, grouped=groups is not None)
-        if dev is not None and (not isinstance(dev, (tuple, list)) or len(dev) != 2):
-            raise ValueError("dev must be a pair (X, y) of lists and their gains or references")
-        held = None if dev is None else self._judged(as_lists(dev[0]), dev[1], grouped=False)
-        model = train_reranker(judged, settings, dev=held)
-        self.model_, self.report_ = model, model.report
-        self.solution_ = None if model.training is None else model.training.solution
-        return self
 
     def _judged(self, lists: NBestLists, y: Any, *, grouped: bool) -> Judged:
         references = _references(y)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from maxmargin.tasks.common.files.text import AnyPath, FileError, name_of
+from maxmargin.tasks.reranking.io.blocks import NBestBlocks
 from maxmargin.tasks.reranking.io.features import feature_name
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.lattices import Lattices, read_lattices
@@ -17,6 +18,7 @@ from maxmargin.tasks.reranking.metrics.base import Metric
 from maxmargin.tasks.reranking.metrics.gains import Gains
 from maxmargin.tasks.reranking.metrics.names import METRICS, metric_named, second_metrics
 from maxmargin.tasks.reranking.model import RerankerModel
+from maxmargin.tasks.reranking.sharding import ListSource
 from maxmargin.tasks.reranking.training import Judged
 
 
@@ -80,17 +82,41 @@ def read_judged(
         sources: file of the inputs.
         segments: file of the phrases of hypotheses.
     """
+    of_file = _of_file(metric)
+    more = [*features, metric] if of_file else list(features)
+    lists = reading.read(nbest, features=more, references=list(references), sources=sources, segments=segments)
+    return _judged(metric, *_without_gains(metric, lists), nbest)
+
+
+def judged_lists(metric: str, blocks: NBestBlocks) -> tuple[ListSource, Callable[[NBestLists, Any], Judged]]:
+    """Return a source of lists, with their gains if the metric is a file of these, and what judges its blocks."""
+    if _of_file(metric):
+        blocks = replace(blocks, features=(*blocks.features, metric))
+    source = ListSource(blocks, lambda lists: _without_gains(metric, lists))
+    return source, lambda lists, gains: _judged(metric, lists, gains, blocks.path)
+
+
+def _of_file(metric: str) -> bool:
+    """Whether a metric is a file of gains."""
     of_file = metric.lower() not in METRICS
     if of_file and not Path(metric).exists():
         raise ValueError(f"--metric {metric}: neither a file nor one of {', '.join(METRICS)}; give one of these")
-    more = [*features, metric] if of_file else list(features)
-    lists = reading.read(nbest, features=more, references=list(references), sources=sources, segments=segments)
-    if of_file:
-        if lists.names[-1] != feature_name(metric):
-            raise FileError(f"{name_of(metric)}: several numbers in a line; give one gain for each hypothesis")
-        gains = Gains(lists.values[:, -1])
-        kept = replace(lists, names=lists.names[:-1], values=lists.values[:, :-1].copy())
-        return Judged.of(kept, [()] * len(kept), (gains,))
+    return of_file
+
+
+def _without_gains(metric: str, lists: NBestLists) -> tuple[NBestLists, Gains | None]:
+    """Return lists without the gains that are their last feature if the metric is a file, and these."""
+    if not _of_file(metric):
+        return lists, None
+    if lists.names[-1] != feature_name(metric):
+        raise FileError(f"{name_of(metric)}: several numbers in a line; give one gain for each hypothesis")
+    gains = Gains(lists.values[:, -1])
+    return replace(lists, names=lists.names[:-1], values=lists.values[:, :-1].copy()), gains
+
+
+def _judged(metric: str, lists: NBestLists, gains: Gains | None, nbest: AnyPath) -> Judged:
+    if gains is not None:
+        return Judged.of(lists, [()] * len(lists), (gains,))
     if lists.references is None:
         raise FileError(f"{name_of(nbest)} has no references; give --references, or a file of gains as --metric")
     tuned = metric_named(metric)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from maxmargin import _checks, _threads
 from maxmargin._digest import digest
 from maxmargin._messages import shown
+from maxmargin.execution import Executor
 from maxmargin.model import Training
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.checkpoints.saved import array, require
@@ -55,6 +56,7 @@ class RerankerSettings:
         verbose: whether to draw a progress bar on a terminal.
         checkpoint: where choices on held-out lists and the last run of a solver are saved; training resumes from these
             files if they exist. None for nowhere.
+        executor: where max-margin, lp7 and lp8 work on the lists, in shards; None for this process.
     """
 
     method: str | Method = "max-margin"
@@ -68,6 +70,7 @@ class RerankerSettings:
     n_jobs: int | None = None
     verbose: bool = False
     checkpoint: Checkpoint | None = None
+    executor: Executor | None = None
 
     def __post_init__(self) -> None:
         _checks.integer("folds", self.folds, least=0, hint="0 holds nothing out")
@@ -88,6 +91,13 @@ class RerankerSettings:
     def variants(self) -> Sequence[Method]:
         """The method with each of the settings that held-out lists choose from."""
         method: Any = self.method if isinstance(self.method, Method) else method_named(self.method)
+        if self.executor is not None:
+            if not hasattr(method, "executor"):
+                raise ValueError(
+                    f"{method.name} tunes all lists in this process, and takes no executor; leave it out, or take "
+                    "max-margin, lp7 or lp8"
+                )
+            method = replace(method, executor=self.executor)
         if self.C is None:
             return method.candidates()  # type: ignore[no-any-return]
         if not hasattr(method, "C"):
@@ -187,7 +197,7 @@ def train_reranker(
                 rows.append(_checked_rows(kept, held.offsets))
                 stages.advance()
             chosen.append(rows)
-        best, report = _selected(parts, chosen, variants, settings, from_dev=dev is not None)
+        best, report = selected(parts, chosen, variants, settings, from_dev=dev is not None)
         fitted, lists = _prepared(judged, settings)
         start = decoder_start(judged, len(fitted.names), lists)
         last: Any = variants[best]
@@ -197,17 +207,20 @@ def train_reranker(
         stages.advance()
     if not tuned.interrupted:
         finished.remove()
-    report = replace(report, details=tuned.details)
-    return RerankerModel(
-        tuned.weights,
-        fitted,
-        {"lists": len(judged), "hypotheses": judged.lists.n_hypotheses, **report.as_dict(), **_certificate(tuned)},
-        settings.n_jobs,
-        training=None
-        if tuned.solution is None
-        else Training(tuned.solution, float(report.variant.describe().get("C", np.nan)), interrupted=tuned.interrupted),
-        report=report,
-    )
+    sizes = {"lists": len(judged), "hypotheses": judged.lists.n_hypotheses}
+    return model_of(fitted, tuned, replace(report, details=tuned.details), sizes, settings.n_jobs)
+
+
+def model_of(
+    encoder: RerankingEncoder, tuned: Tuned, report: Report, sizes: dict[str, int], n_jobs: int | None
+) -> RerankerModel:
+    """The reranker of tuned weights, with the sizes of what they were tuned on."""
+    training = None
+    if tuned.solution is not None:
+        C = float(report.variant.describe().get("C", np.nan))
+        training = Training(tuned.solution, C, interrupted=tuned.interrupted)
+    metadata = {**sizes, **report.as_dict(), **_certificate(tuned)}
+    return RerankerModel(tuned.weights, encoder, metadata, n_jobs, training=training, report=report)
 
 
 def _checked_rows(kept: dict[str, Any], offsets: IntArray) -> IntArray:
@@ -250,7 +263,7 @@ def decoder_start(judged: Judged, n_dense: int, lists: TuningLists) -> FloatArra
     return sized(np.concatenate([found, np.zeros(lists.n_features - n_dense)]), lists)
 
 
-def _selected(
+def selected(
     parts: list[tuple[Judged, Judged]],
     chosen: list[list[IntArray]],
     variants: Sequence[Method],

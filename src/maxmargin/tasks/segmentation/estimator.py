@@ -11,6 +11,8 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin import _threads
+from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.execution import Executor
 from maxmargin.optimization.callbacks import Callback
@@ -24,6 +26,7 @@ from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
 from maxmargin.tasks.segmentation.interactive import Interactive
 from maxmargin.tasks.segmentation.model import SegmenterModel
 from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
+from maxmargin.tasks.segmentation.sharding import BLOCK, SAMPLE, SegmentationRecipe, train_segmenter_on
 from maxmargin.tasks.segmentation.training import ClassWeight, StageSettings, train_segmenter
 from maxmargin.training import Settings
 
@@ -40,22 +43,61 @@ class _Segmenting(BaseEstimator, ABC):  # type: ignore[misc]
         """The encoder that has not been fitted."""
 
     def fit(
-        self, X: Sequence[Any], y: Sequence[Any], *, dev: tuple[Sequence[Any], Sequence[Any]] | None = None
+        self,
+        X: Sequence[Any] | ShardedDataset,
+        y: Sequence[Any] | None = None,
+        *,
+        dev: tuple[Sequence[Any], Sequence[Any]] | None = None,
     ) -> Self:
         """Train.
 
         Args:
-            X: images or scans, one per example.
+            X: images or scans, one per example; or, without ``y``, a dataset of :meth:`build_dataset`, which has the
+                stages (for images with ``refine=False``).
             y: for each an array of integers, the label of each pixel or point; ``void`` where it has none.
             dev: held-out examples ``(X, y)`` that choose the stopping point, and C if there are several.
         """
         settings, stages = self._chosen(Settings, verbose=False), self._chosen(StageSettings)
-        refine = getattr(self, "refine", True)
-        model = train_segmenter(self._encoder(), X, y, settings, stages, dev=dev, refine=refine, verbose=self.verbose)
+        if isinstance(X, ShardedDataset):
+            if y is not None:
+                raise ValueError("a dataset has its own y; leave it out, or give it to build_dataset")
+            if getattr(self, "refine", False):
+                raise ValueError(
+                    "refine=True learns the cut of pixels from images, which a dataset does not have; give "
+                    "refine=False, or images and labels in memory"
+                )
+            X.require(self._recipe(X.metadata.get("sample", SAMPLE)))
+            model = train_segmenter_on(X, settings, dev=dev, verbose=self.verbose)
+        elif y is None:
+            raise ValueError("y is missing: give labels for each input, or a ShardedDataset in place of X and y")
+        else:
+            how: dict[str, Any] = {"dev": dev, "refine": getattr(self, "refine", True), "verbose": self.verbose}
+            model = train_segmenter(self._encoder(), X, y, settings, stages, **how)
         assert model.training is not None
         self.model_, self.solution_ = model, model.training.solution
         self.dev_scores_ = model.training.dev_scores
         return self
+
+    def build_dataset(self, folder: str | Path, source: Any, *, sample: int = SAMPLE, **options: Any) -> ShardedDataset:
+        """Encode images or scans into a folder, from which :meth:`fit` trains in the memory of one shard.
+
+        Args:
+            folder: the folder.
+            source: inputs and labels ``(x, y)`` as :meth:`fit` takes them; see
+                :meth:`maxmargin.ShardedDataset.build`.
+            sample: how many inputs, drawn at random and in memory together, teach the stages; the others are read a
+                few at a time.
+            options: further options of :meth:`maxmargin.ShardedDataset.build`.
+        """
+        options = {"block_examples": BLOCK, **options, "metadata": {**options.get("metadata", {}), "sample": sample}}
+        with _threads.threads(self.n_jobs):
+            return ShardedDataset.build(folder, self._recipe(sample), source, **options)
+
+    def _recipe(self, sample: int) -> SegmentationRecipe:
+        seed = self._chosen(Settings, verbose=False).random_state or 0
+        return SegmentationRecipe(
+            self._encoder(), self._chosen(StageSettings), sample=sample, seed=seed, verbose=self.verbose
+        )
 
     def _chosen(self, kind: Any, **given: Any) -> Any:
         """The settings of a kind: those given, and others that this estimator has."""

@@ -141,10 +141,7 @@ def train_segmenter(
     """
     stages = stages or StageSettings()
     _checks.flag("refine", refine)
-    if type(encoder.void) is not int:
-        raise ValueError(
-            f"void must be an integer, the label of pixels or points without one, got {shown(encoder.void)}"
-        )
+    check_void(encoder)
     began = time.perf_counter()
     finished = Finished(settings.checkpoint_of("-stages"))
     with _threads.threads(settings.n_jobs), Stages(verbose) as bar:
@@ -152,10 +149,10 @@ def train_segmenter(
             prepared = prepare(encoder, X, y, stages, settings.random_state or 0, bar, finished)
         score = None
         if dev is not None:
-            score = _dev_score(prepared.encoder, dev, bar)
+            score = dev_score_of(prepared.encoder, dev, bar)
         bar.begin("cut", 1)
         trained = train_examples(prepared.examples(), settings, score=score)
-        model = prepared.model(trained)
+        model = segmenter_of(prepared.encoder, trained)
         if isinstance(model, ImageSegmenterModel) and refine and not _interrupted(trained):
             bar.begin("pixels", 1)
             pixels = pixel_examples(model, prepared, y)
@@ -175,7 +172,16 @@ def train_segmenter(
     return replace(model, metadata=metadata)
 
 
-def _dev_score(encoder: SegmentationEncoder, dev: Any, bar: Stages) -> Callable[[Model], float]:
+def check_void(encoder: SegmentationEncoder) -> None:
+    """ValueError unless the label of what has none is an integer."""
+    if type(encoder.void) is not int:
+        raise ValueError(
+            f"void must be an integer, the label of pixels or points without one, got {shown(encoder.void)}"
+        )
+
+
+def dev_score_of(encoder: SegmentationEncoder, dev: Any, bar: Stages) -> Callable[[Model], float]:
+    """:func:`dev_score` of examples ``(X, y)``, checked."""
     if not isinstance(dev, (tuple, list)) or len(dev) != 2:
         raise ValueError("dev must be a pair (X, y) of inputs and labels")
     try:
@@ -205,24 +211,39 @@ class Prepared:
 
     def examples(self) -> Examples:
         """The graphs of all nodes that are not void, with their labels and losses; of more than two classes, pieces."""
+        k = len(self.encoder.classes or ())
+        found = examples_of(self.graphs(), k, self.seed, potentials_of(self.encoder))
+        return replace(found, anchor=anchor_of(k, found.encoder.n_weights))
+
+    def graphs(self) -> list[TrainingGraph]:
+        """The graphs of the nodes that are not void; none of what has no others."""
         triples = zip(self.labeled.sites, self.probabilities, self.labeled.counts, strict=True)
         known = [known_part(sites, own, counts * self.cost) for sites, own, counts in triples]
-        k = len(self.encoder.classes or ())
-        given = self.encoder.graph
-        potentials = given.potentials if isinstance(given, CutEncoder) else "potts"
-        found = examples_of([one for one in known if len(one.labels)], k, self.seed, potentials)
-        if k == 2:
-            return found
-        # With many weights of nodes, and few pixels or points of rare classes, the classifier is a better start than 0.
-        anchor = np.zeros(found.encoder.n_weights)
-        anchor[: (k + 1) * k] = classifier_weights(k).ravel()
-        return replace(found, anchor=anchor)
+        return [one for one in known if len(one.labels)]
 
-    def model(self, trained: Model) -> SegmenterModel:
-        """The segmenter of a model that was trained on :meth:`examples`."""
-        encoder = replace(self.encoder, graph=cast(GraphEncoder, trained.encoder))
-        shell = cast(SegmenterModel, Model.of(encoder, trained.n_jobs))
-        return replace(shell, weights=trained.weights, metadata=trained.metadata, training=trained.training)
+
+def potentials_of(encoder: SegmentationEncoder) -> str:
+    """The potentials of edges that were chosen before the classes were known."""
+    return encoder.graph.potentials if isinstance(encoder.graph, CutEncoder) else "potts"
+
+
+def anchor_of(n_classes: int, n_weights: int) -> FloatArray | None:
+    """The weights that those of more than two classes stay close to.
+
+    With many weights of nodes, and few pixels or points of rare classes, the classifier is a better start than 0.
+    """
+    if n_classes == 2:
+        return None
+    anchor = np.zeros(n_weights)
+    anchor[: (n_classes + 1) * n_classes] = classifier_weights(n_classes).ravel()
+    return anchor
+
+
+def segmenter_of(encoder: SegmentationEncoder, trained: Model) -> SegmenterModel:
+    """The segmenter of a model of graphs."""
+    encoder = replace(encoder, graph=cast(GraphEncoder, trained.encoder))
+    shell = cast(SegmenterModel, Model.of(encoder, trained.n_jobs))
+    return replace(shell, weights=trained.weights, metadata=trained.metadata, training=trained.training)
 
 
 def prepare(
@@ -316,14 +337,19 @@ NETWORK_NODES = 20_000
 def examples_of(known: list[TrainingGraph], n_classes: int, seed: int, potentials: str = "potts") -> Examples:
     """Encoded training graphs, whose losses are 1 on average."""
     known = known if n_classes == 2 else drawn_pieces(known, NETWORK_NODES, seed)
-    cost = np.concatenate([one.cost for one in known])
-    mean = float(cost[cost > 0].mean())
+    mean = mean_cost(known)
     return Examples.fit(
         graph_encoder(n_classes, potentials),
         [one.graph for one in known],
         [one.labels for one in known],
         loss_weight=[one.cost / mean for one in known],
     )
+
+
+def mean_cost(known: list[TrainingGraph]) -> float:
+    """The mean over the nodes whose errors cost something."""
+    cost = np.concatenate([one.cost for one in known])
+    return float(cost[cost > 0].mean())
 
 
 def known_part(sites: Sites, probabilities: FloatArray, counts: FloatArray) -> TrainingGraph:

@@ -9,27 +9,105 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import report
-from maxmargin.tasks.alignment.cli.options import BitextTarget
+from maxmargin.tasks.alignment.cli.options import (
+    BitextTarget,
+    Extra,
+    Fertility,
+    GoldFirst,
+    GoldFrom,
+    MaxEntries,
+    Reuse,
+    SkipBad,
+    Target,
+    extra_files,
+    learned_bitext,
+    settings_of,
+)
 from maxmargin.tasks.common.cli.commands import errors_as_lines, once
-from maxmargin.tasks.common.cli.options import AsJson
+from maxmargin.tasks.common.cli.options import AsJson, Jobs, Overwrite, ResumeBuilding, ShardsOut
 
 
 def shard(
-    bitext_source: Annotated[str, typer.Option("--bitext-source", help="Source sentences, or 'source ||| target'.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder to write.")],
+    out: ShardsOut,
+    bitext_source: Annotated[
+        str | None, typer.Option("--bitext-source", help="Sentences without links, or 'source ||| target'.")
+    ] = None,
     bitext_target: BitextTarget = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")
+    ] = None,
+    target: Target = None,
+    gold: Annotated[str | None, typer.Option("--gold", help="Links of --source: NAACL, Pharaoh or JSON.")] = None,
+    fertility: Fertility = 2,
+    extra: Extra = None,
+    reuse: Reuse = None,
+    gold_form: GoldFrom = None,
+    gold_first: GoldFirst = None,
+    skip_bad: SkipBad = False,
+    max_entries: MaxEntries = None,
     shard_pairs: Annotated[
-        int, typer.Option("--shard-pairs", min=1, help="How many sentence pairs a file of the folder has.")
-    ] = 1 << 16,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a bitext that is in the folder.")] = False,
+        int | None,
+        typer.Option(
+            "--shard-pairs", min=1, help="How many pairs of a bitext a file of its folder has.", show_default="65536"
+        ),
+    ] = None,
+    resume: ResumeBuilding = False,
+    overwrite: Overwrite = False,
+    jobs: Jobs = -1,
     as_json: AsJson = False,
 ) -> None:
-    """Write a bitext into a folder, from which --bitext-source of train and bootstrap learns in little memory."""
-    from maxmargin.tasks.alignment.translation.sharded_bitext import ShardedBitext  # here, as others do not need it
+    """Write sentence pairs into a folder, from which others learn in little memory.
 
+    With --source and --gold: annotated pairs for train --shards, with translation models of their words and of
+    --bitext-source. Otherwise a bitext for --bitext-source of train, bootstrap and update.
+    """
     began = time.perf_counter()
     with errors_as_lines():
-        once([bitext_source, bitext_target])
-        made = ShardedBitext.build(out, bitext_source, bitext_target, shard_pairs=shard_pairs, overwrite=overwrite)
-        found = {"folder": str(out), "bitext_pairs": len(made), "words": len(made.words), "shards": len(made.shards)}
-        report({**found, "seconds": time.perf_counter() - began}, as_json=as_json)
+        extras = extra_files(extra)
+        once([source, target, gold, bitext_source, bitext_target, *extras.values()])
+        if bitext_source is None and bitext_target is not None:
+            raise ValueError("--bitext-target needs --bitext-source; give both, or neither")
+        if (source is None) != (gold is None):
+            raise ValueError("--source and --gold belong together; give both, or --bitext-source alone")
+        if source is not None and gold is not None:
+            if shard_pairs is not None:
+                raise ValueError("--shard-pairs is for a bitext; leave it out")
+            if reuse is not None and bitext_source is not None:
+                raise ValueError(
+                    "--reuse takes existing translation models, --bitext-source learns new ones; give one of them"
+                )
+            from maxmargin.tasks.alignment.io.sentences import read_annotated
+            from maxmargin.tasks.alignment.sharding import BLOCK_PAIRS, AlignmentRecipe
+            from maxmargin.tasks.common.sharding import build
+
+            pairs = read_annotated(
+                source, target, gold, extra=extras, format=gold_form, first=gold_first, skip_bad=skip_bad
+            )
+            how = settings_of(
+                fertility=fertility, tol=1e-3, seed=0, jobs=jobs, reuse=reuse, start="none", max_entries=max_entries
+            )
+            bitext = () if bitext_source is None else learned_bitext(bitext_source, bitext_target)
+            build(
+                out, AlignmentRecipe(how, bitext), pairs, called="annotated_pairs", began=began, jobs=jobs,
+                overwrite=overwrite, resume=resume, as_json=as_json, block_examples=BLOCK_PAIRS,
+            )  # fmt: skip
+            return
+        of_gold = {"--target": target, "--extra": extra, "--reuse": reuse, "--max-entries": max_entries}
+        for name, value in of_gold.items():
+            if value is not None:
+                raise ValueError(f"{name} needs --source and --gold; give them, or leave it out")
+        if bitext_source is None:
+            raise ValueError("there is nothing to write; give --source and --gold, or --bitext-source")
+        if resume:
+            raise ValueError("the folder of a bitext is written in one go; give --overwrite in place of --resume")
+        _bitext(out, bitext_source, bitext_target, shard_pairs or 1 << 16, overwrite, as_json, began)
+
+
+def _bitext(
+    out: Path, source: str, target: str | None, shard_pairs: int, overwrite: bool, as_json: bool, began: float
+) -> None:
+    from maxmargin.tasks.alignment.translation.sharded_bitext import ShardedBitext  # here, as others do not need it
+
+    made = ShardedBitext.build(out, source, target, shard_pairs=shard_pairs, overwrite=overwrite)
+    found = {"folder": str(out), "bitext_pairs": len(made), "words": len(made.words), "shards": len(made.shards)}
+    report({**found, "seconds": time.perf_counter() - began}, as_json=as_json)

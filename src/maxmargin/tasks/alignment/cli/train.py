@@ -24,7 +24,8 @@ from maxmargin.tasks.alignment.cli.options import (
     settings_of,
 )
 from maxmargin.tasks.alignment.cli.saving import left_with, save
-from maxmargin.tasks.alignment.io.sentences import read_annotated
+from maxmargin.tasks.alignment.io.links import Reference
+from maxmargin.tasks.alignment.io.sentences import SentencePair, read_annotated
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
 from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.cli.options import (
@@ -35,21 +36,28 @@ from maxmargin.tasks.common.cli.options import (
     Resume,
     SaveEvery,
     Seed,
+    Shards,
     Tol,
     TrainingWorkers,
     Verbose,
     executor_of,
     numbers,
     numbers_option,
+    refuse_with_shards,
 )
 from maxmargin.tasks.common.progress import print_lines
 
 
 def train(
-    source: Annotated[str, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")],
-    gold: Annotated[str, typer.Option("--gold", help="Links of these sentences: NAACL, Pharaoh or JSON.")],
     out: ModelOut,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option("--gold", help="Links of these sentences: NAACL, Pharaoh or JSON.")
+    ] = None,
     target: Target = None,
+    shards: Shards = None,
     bitext_source: Annotated[
         str | None,
         typer.Option(
@@ -104,9 +112,27 @@ def train(
         files = [*texts, *extras.values(), *dev_extras.values()]
         reserve(out, keep=files)
         once(files)
-        pairs, references = read_annotated(
-            source, target, gold, extra=extras, format=gold_form, first=gold_first, skip_bad=skip_bad
-        )
+        pairs: list[SentencePair] = []
+        references: list[Reference] = []
+        if shards is not None:
+            refuse_with_shards(
+                {
+                    "--source": source,
+                    "--target": target,
+                    "--gold": gold,
+                    "--bitext-source": bitext_source,
+                    "--reuse": reuse,
+                    "--fertility": None if fertility == 2 else fertility,
+                    "--extra": extra,
+                    "--max-entries": max_entries,
+                }
+            )
+        elif source is None or gold is None:
+            raise ValueError("give --source and --gold, or --shards and a folder of align shard")
+        else:
+            pairs, references = read_annotated(
+                source, target, gold, extra=extras, format=gold_form, first=gold_first, skip_bad=skip_bad
+            )
         if bitext_source is None and bitext_target is not None:
             raise ValueError("--bitext-target needs --bitext-source; give both, or neither")
         bitext = None if bitext_source is None else learned_bitext(bitext_source, bitext_target)
@@ -140,6 +166,14 @@ def train(
             checkpoint=checkpoints.checkpoint(save_every), max_entries=max_entries, **given,
         )  # fmt: skip
         how.executor = executor_of(ray, workers)
-        model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         annotated = len(pairs) + (0 if dev is None else len(dev[0]))
+        if shards is not None:
+            from maxmargin.datasets import ShardedDataset
+            from maxmargin.tasks.alignment.sharding import train_aligner_on
+
+            dataset = ShardedDataset(shards)
+            model = train_aligner_on(dataset, how, dev=dev)
+            annotated += len(dataset)
+        else:
+            model = train_aligner(pairs, references, how, bitext=bitext or (), dev=dev)
         save(model, checkpoints, began, least=least, annotated=annotated, as_json=as_json)

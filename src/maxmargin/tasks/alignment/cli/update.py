@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from maxmargin._terminal import report
-from maxmargin.tasks.alignment.cli.options import BitextTarget, MinProbability
-from maxmargin.tasks.alignment.io.compact import read_compact
+from maxmargin.tasks.alignment.cli.options import BitextTarget, MinProbability, learned_bitext
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.cli.options import AsJson, Jobs, ModelOut
@@ -19,7 +18,10 @@ from maxmargin.tasks.common.cli.options import AsJson, Jobs, ModelOut
 def update(
     model: Annotated[Path, typer.Argument(help="Model written by align train, align bootstrap or align update.")],
     bitext_source: Annotated[
-        str, typer.Option("--bitext-source", help="Further source sentences, or lines 'source ||| target' (or TAB).")
+        str,
+        typer.Option(
+            "--bitext-source", help="Further sentences, lines 'source ||| target' (or TAB), or a folder of align shard."
+        ),
     ],
     out: ModelOut,
     bitext_target: BitextTarget = None,
@@ -33,7 +35,7 @@ def update(
     with errors_as_lines():
         once([bitext_source, bitext_target])
         aligner = AlignerModel.load(model, n_jobs=jobs)
-        found = aligner.updated(read_compact(bitext_source, bitext_target))
+        found = aligner.updated(learned_bitext(bitext_source, bitext_target))
         found.save(out, min_probability=least)
         before, after = aligner.encoder.models, found.encoder.models
         counts = after.words.cooccurrences

@@ -82,6 +82,7 @@ class AlignmentEncoder(Encoder):
     kind = "word alignment"
     version = 2  # 1 had zeros for the digits of words
     model_class = "maxmargin.tasks.alignment.model:AlignerModel"
+    decodes_datasets = False  # which have no sentences
 
     link_model: LinkModel
     models: BitextModels
@@ -152,9 +153,12 @@ class AlignmentEncoder(Encoder):
 
     def unseen(self, pairs: Sequence[SentencePair]) -> BoolArray:
         """Which pairs the translation models can learn from, but have not learned from."""
-        sizes = sizes_of(pairs)
+        if isinstance(pairs, CompactPairs):
+            sizes, seen = pairs.sizes, self.models.contains(pairs.source, pairs.target)
+        else:
+            sizes = sizes_of(pairs)
+            seen = self.models.contains([pair.source for pair in pairs], [pair.target for pair in pairs])
         usable = (sizes.min(axis=1) > 0) & (sizes.max(axis=1) <= LONGEST_LEARNED)
-        seen = self.models.contains([pair.source for pair in pairs], [pair.target for pair in pairs])
         return np.asarray(usable & ~seen)
 
     def translation(self, bitext: IndexedBitext | None = None) -> Translation:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import repeat
 
-from maxmargin.tasks.common.files.blocks import BLOCK, TextBlocks
+from maxmargin.tasks.common.files.blocks import BLOCK, Lines, TextBlocks
 from maxmargin.tasks.common.files.text import (
     AnyPath,
     FileError,
@@ -74,8 +74,8 @@ def bitext_blocks(
     if target is not None and str(source) == str(target) == "-":
         raise FileError("standard input can be read only once; give the source or the target as a file")
     with ExitStack() as stack:
-        first = _Lines(stack.enter_context(TextBlocks(source, BLOCK)))
-        second = None if target is None else _Lines(stack.enter_context(TextBlocks(target, BLOCK)))
+        first = Lines(stack.enter_context(TextBlocks(source, BLOCK)))
+        second = None if target is None else Lines(stack.enter_context(TextBlocks(target, BLOCK)))
         between: _Between | None = None
         for size in repeat(None) if sizes is None else sizes:
             number = first.taken
@@ -96,29 +96,6 @@ def bitext_blocks(
             if not lines:
                 return
             yield Bitext(_source_alone(source, lines, number + 1), [words_of(line) for line in others])
-
-
-class _Lines:
-    """The lines of a file, taken as many at a time as are wanted."""
-
-    def __init__(self, text: TextBlocks) -> None:
-        self._blocks = text.blocks(paragraphs=False)
-        self._lines: list[bytes] = []
-        self.taken = 0
-
-    def take(self, size: int | None) -> list[bytes]:
-        """The next ``size`` lines, fewer at the end; None for those that have come, at least one."""
-        while len(self._lines) < (1 if size is None else size) and (block := next(self._blocks, None)):
-            self._lines += lines_of(block[1])
-        found, self._lines = self._lines[:size], [] if size is None else self._lines[size:]
-        self.taken += len(found)
-        return found
-
-    def count(self) -> int:
-        """The number of lines of the file, of which the rest is read."""
-        while self.take(None):
-            pass
-        return self.taken
 
 
 def _source_alone(path: AnyPath, lines: Iterable[bytes], first: int) -> list[list[str]]:

@@ -205,6 +205,10 @@ class ShardedBitext(Sequence[SentencePair]):
             self._opened = number, CompactPairs(*sides)
         return self._opened[1]
 
+    def parts(self) -> Iterator[CompactPairs]:
+        """Yield the pairs of one shard after the other."""
+        return (self._shard(number) for number in range(len(self.shards) + bool(len(self.added))))
+
     @overload
     def __getitem__(self, at: int) -> SentencePair: ...
     @overload

@@ -18,12 +18,16 @@ RayAddress = Annotated[
 ]
 Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Confidence level of the intervals.")]
 ModelOut = Annotated[Path, typer.Option("--out", help="Model file to write.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the bootstrap.")]
 TrainingWorkers = Annotated[
     int | None,
     typer.Option("--workers", min=1, help="Workers of --ray, each with a shard of the examples.", show_default="2"),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")]
+ResumeBuilding = Annotated[
+    bool, typer.Option("--resume", help="Complete a folder whose building was interrupted or killed.")
+]
 ResumeOutput = Annotated[
     bool, typer.Option("--resume", help="Resume writing --out where the same command was interrupted or killed.")
 ]
@@ -31,6 +35,11 @@ SaveEvery = Annotated[
     float, typer.Option("--save-every", min=0.0, help="Seconds between checkpoints of training, for --resume.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Shards = Annotated[
+    str | None,
+    typer.Option("--shards", metavar="FOLDER", help="In place of files, the folder of the command shard."),
+]
+ShardsOut = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder to write.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="Number of the strongest weights of each sign.")]
 Tol = Annotated[float, typer.Option("--tol", min=0.0, help="Relative duality gap at which training stops.")]
 
@@ -67,3 +76,13 @@ def executor_of(address: str | None, workers: int | None) -> Executor | None:
     from maxmargin.execution import Ray
 
     return Ray(workers=workers or 2, address=None if address == "local" else address)
+
+
+def refuse_with_shards(given: dict[str, Any]) -> None:
+    """ValueError if options are given with a folder that decide what is in it; those not given are None or empty."""
+    for name, value in given.items():
+        if value is not None and value != [] and value is not False:
+            raise ValueError(
+                f"--shards has examples that are read and encoded already, so {name} has no use here; leave it out, or "
+                "give it to the command shard and make another folder"
+            )

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from maxmargin.tasks.common.files.compression import is_ready
-from maxmargin.tasks.common.files.text import STANDARD_INPUT, AnyPath, open_bytes, read_bytes, text_of
+from maxmargin.tasks.common.files.text import STANDARD_INPUT, AnyPath, lines_of, open_bytes, read_bytes, text_of
 
 BLOCK = 1 << 17
 """Bytes of a block; one is larger if no sentence ends in it."""
@@ -77,6 +77,29 @@ class TextBlocks:
         found: bytes = self._stream.read1(wanted)
         self._ended = not found
         return found
+
+
+class Lines:
+    """The lines of a file, taken as many at a time as are wanted."""
+
+    def __init__(self, text: TextBlocks) -> None:
+        self._blocks = text.blocks(paragraphs=False)
+        self._lines: list[bytes] = []
+        self.taken = 0
+
+    def take(self, size: int | None) -> list[bytes]:
+        """The next ``size`` lines, fewer at the end; None for those that have come, at least one."""
+        while len(self._lines) < (1 if size is None else size) and (block := next(self._blocks, None)):
+            self._lines += lines_of(block[1])
+        found, self._lines = self._lines[:size], [] if size is None else self._lines[size:]
+        self.taken += len(found)
+        return found
+
+    def count(self) -> int:
+        """The number of lines of the file, of which the rest is read."""
+        while self.take(None):
+            pass
+        return self.taken
 
 
 def has_come(paths: Sequence[AnyPath | None]) -> bool:

@@ -45,6 +45,44 @@ Sources = Annotated[
     str | None, typer.Option("--sources", metavar="FILE", help="The inputs of the lists, a line per list.")
 ]
 
+MetricName = Annotated[
+    str,
+    typer.Option("--metric", help="bleu, chrf, chrf++, ter, wer or cer; or a file of gains, a line per hypothesis."),
+]
+Levels = Annotated[
+    int | None,
+    typer.Option(
+        "--levels",
+        min=1,
+        help="Of lp7 and lp8: good are the hypotheses with one of so many highest qualities of a list.",
+        show_default="1",
+    ),
+]
+Within = Annotated[
+    float | None,
+    typer.Option(
+        "--within",
+        min=0.0,
+        help="In place of --levels: good are those at most so much worse than the best, in [0, 1].",
+    ),
+]
+Ngrams = Annotated[int, typer.Option("--ngrams", min=0, help="The longest word n-grams that are features.")]
+Phrases = Annotated[bool, typer.Option("--phrases", help="Phrase pairs are features; see --segments.")]
+Length = Annotated[bool, typer.Option("--length", help="The number of words is a feature.")]
+MinLists = Annotated[
+    int,
+    typer.Option("--min-lists", min=1, help="Keep sparse features that tell hypotheses apart in so many lists."),
+]
+Normalize = Annotated[
+    str, typer.Option("--normalize", help="Units of dense features: spread, list (within each list) or none.")
+]
+Positive = Annotated[
+    list[str] | None, typer.Option("--positive", metavar="NAME...", help="Dense features with weights >= 0.")
+]
+Negative = Annotated[
+    list[str] | None, typer.Option("--negative", metavar="NAME...", help="Dense features with weights <= 0.")
+]
+
 
 def one_input(nbest: str | None, lattices: list[str] | None, **others: object) -> None:
     """Raise ValueError unless there are lists or lattices, and only lists have options for lists."""

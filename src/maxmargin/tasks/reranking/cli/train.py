@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,41 +18,58 @@ from maxmargin.tasks.common.cli.options import (
     Jobs,
     Level,
     ModelOut,
+    RayAddress,
     Resume,
     SaveEvery,
     Seed,
+    Shards,
+    TrainingWorkers,
+    executor_of,
     numbers,
     numbers_option,
+    refuse_with_shards,
 )
 from maxmargin.tasks.reranking.cli.options import (
     Encoding,
     Features,
     Format,
     LatticeFiles,
+    Length,
+    Levels,
     ListSize,
+    MetricName,
+    MinLists,
     NBest,
+    Negative,
+    Ngrams,
+    Normalize,
+    Phrases,
+    Positive,
     References,
     Segments,
     Sources,
+    Within,
     one_input,
 )
+
+if TYPE_CHECKING:
+    from maxmargin.tasks.reranking.model import RerankerModel
 
 
 def train(
     out: ModelOut,
     nbest: NBest = None,
+    shards: Shards = None,
     lattices: LatticeFiles = None,
     references: References = None,
     features: Features = None,
     method: Annotated[
-        str, typer.Option("--method", help="max-margin, lp7, lp8, mert, pro, mira or perceptron.")
-    ] = "max-margin",
-    metric: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--metric", help="bleu, chrf, chrf++, ter, wer or cer; or a file of gains, a line per hypothesis."
+            "--method", help="max-margin, lp7, lp8, mert, pro, mira or perceptron.", show_default="max-margin"
         ),
-    ] = "bleu",
+    ] = None,
+    metric: MetricName = "bleu",
     C: Annotated[
         str | None,
         numbers_option("--C", "Larger means less regularization. Of several, held-out lists choose.", "the method's"),
@@ -59,42 +77,18 @@ def train(
     norm: Annotated[
         str | None, typer.Option("--norm", help="Of max-margin: l2, or l1 for sparse weights.", show_default="l2")
     ] = None,
-    levels: Annotated[
-        int | None,
-        typer.Option(
-            "--levels",
-            min=1,
-            help="Of lp7 and lp8: good are the hypotheses with one of so many highest qualities of a list.",
-            show_default="1",
-        ),
-    ] = None,
-    within: Annotated[
-        float | None,
-        typer.Option(
-            "--within",
-            min=0.0,
-            help="In place of --levels: good are those at most so much worse than the best, in [0, 1].",
-        ),
-    ] = None,
+    levels: Levels = None,
+    within: Within = None,
     restarts: Annotated[
         int | None, typer.Option("--restarts", min=1, help="Starting points of mert.", show_default="20")
     ] = None,
-    ngrams: Annotated[int, typer.Option("--ngrams", min=0, help="The longest word n-grams that are features.")] = 0,
-    phrases: Annotated[bool, typer.Option("--phrases", help="Phrase pairs are features; see --segments.")] = False,
-    length: Annotated[bool, typer.Option("--length", help="The number of words is a feature.")] = False,
-    min_lists: Annotated[
-        int,
-        typer.Option("--min-lists", min=1, help="Keep sparse features that tell hypotheses apart in so many lists."),
-    ] = 1,
-    normalize: Annotated[
-        str, typer.Option("--normalize", help="Units of dense features: spread, list (within each list) or none.")
-    ] = "spread",
-    positive: Annotated[
-        list[str] | None, typer.Option("--positive", metavar="NAME...", help="Dense features with weights >= 0.")
-    ] = None,
-    negative: Annotated[
-        list[str] | None, typer.Option("--negative", metavar="NAME...", help="Dense features with weights <= 0.")
-    ] = None,
+    ngrams: Ngrams = 0,
+    phrases: Phrases = False,
+    length: Length = False,
+    min_lists: MinLists = 1,
+    normalize: Normalize = "spread",
+    positive: Positive = None,
+    negative: Negative = None,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +106,8 @@ def train(
     level: Level = 0.95,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    ray: RayAddress = None,
+    workers: TrainingWorkers = None,
     resume: Resume = False,
     save_every: SaveEvery = 30.0,
     as_json: AsJson = False,
@@ -121,20 +117,45 @@ def train(
     reserve(out, keep=[*inputs, metric])  # which may be a file of gains
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
+        from maxmargin.datasets import ShardedDataset
         from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
         from maxmargin.tasks.reranking.files import Reading, read_judged, read_judged_lattices
         from maxmargin.tasks.reranking.io.weights import read_weights
         from maxmargin.tasks.reranking.lattice_training import train_on_lattices
+        from maxmargin.tasks.reranking.sharding import dataset_settings, train_reranker_on
         from maxmargin.tasks.reranking.training import RerankerSettings, train_reranker
         from maxmargin.tasks.reranking.tuning.methods import method_named
 
         once(inputs)
+        executor = executor_of(ray, workers)
+        if shards is not None:
+            refuse_with_shards(
+                {
+                    **{"--nbest": nbest, "--lattices": lattices, "--references": references, "--features": features},
+                    **{"--method": method, "--levels": levels, "--within": within, "--restarts": restarts},
+                    **{"--metric": None if metric == "bleu" else metric, "--ngrams": ngrams or None},
+                    **{"--phrases": phrases, "--length": length, "--weights": weights, "--segments": segments},
+                    **{"--normalize": None if normalize == "spread" else normalize, "--positive": positive},
+                    **{"--negative": negative, "--sources": sources, "--list-size": list_size, "--format": form},
+                    **{"--min-lists": None if min_lists == 1 else min_lists, "--encoding": encoding},
+                }
+            )
+            dataset = ShardedDataset(shards)
+            settings = dataset_settings(
+                dataset, norm=norm, C=numbers("--C", C), random_state=seed, n_jobs=jobs, executor=executor,
+                checkpoint=checkpoints.checkpoint(save_every), verbose=True,
+            )  # fmt: skip
+            checkpoints.begin(resume)
+            model = train_reranker_on(dataset, settings)
+            _save(model, out, checkpoints, dataset.metadata["reading"])
+            _print(model, out, as_json)
+            return
         of_lists = {"features": features, "segments": segments, "sources": sources, "list_size": list_size}
         one_input(nbest, lattices, **of_lists, ngrams=ngrams, phrases=phrases)
         if nbest is not None and weights is not None:
             raise ValueError("--weights is for lattices: lists tell the decoder's weights by their order; leave it out")
         settings = RerankerSettings(
-            method=method_named(method, norm=norm, levels=levels, within=within, restarts=restarts),
+            method=method_named(method or "max-margin", norm=norm, levels=levels, within=within, restarts=restarts),
             C=numbers("--C", C),
             encoder=RerankingEncoder(normalize, length, ngrams, phrases, min_lists),
             positive=positive or (),
@@ -145,6 +166,7 @@ def train(
             n_jobs=jobs,
             verbose=True,
             checkpoint=checkpoints.checkpoint(save_every),
+            executor=executor,
         )
         checkpoints.begin(resume)
         reading = Reading(form, list_size, encoding)
@@ -158,11 +180,19 @@ def train(
             decoder = None if weights is None else read_weights(weights)
             found, metrics = read_judged_lattices(lattices or [], reading, **gold)
             model = train_on_lattices(found, metrics, settings, weights=decoder)
-        model.metadata["reading"] = vars(reading)
-        with saving(model) as complete, defer_interrupts():
-            model.save(out)
-            if complete:
-                checkpoints.remove()
+        _save(model, out, checkpoints, vars(reading))
+    _print(model, out, as_json)
+
+
+def _save(model: RerankerModel, out: Path, checkpoints: Checkpoints, reading: dict[str, Any]) -> None:
+    model.metadata["reading"] = reading
+    with saving(model) as complete, defer_interrupts():
+        model.save(out)
+        if complete:
+            checkpoints.remove()
+
+
+def _print(model: RerankerModel, out: Path, as_json: bool) -> None:
     assert model.report is not None
     if as_json:
         print(json.dumps({"model": str(out), **model.describe()}), flush=True)

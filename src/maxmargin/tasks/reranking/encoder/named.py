@@ -31,7 +31,7 @@ class NamedFeatures:
         return len(self._table)
 
     @classmethod
-    def learn(cls, rows: NamedRows, offsets: IntArray, min_lists: int) -> tuple[Self, Any]:
+    def learn(cls, rows: NamedRows, offsets: IntArray, min_lists: int) -> tuple[NamedFeatures, Any]:
         """Return the features of training lists, and their values, CSR of shape ``(n_hypotheses, n_features)``.
 
         Args:
@@ -39,13 +39,10 @@ class NamedFeatures:
             offsets: where each list begins.
             min_lists: the least number of lists in which a name must tell hypotheses apart.
         """
-        table = _kernels.StringTable()
-        found = rows.matrix(table, grow=True)
-        lists = np.empty(len(table), dtype=np.int32)
-        starts, columns = found.indptr.astype(np.int64), found.indices.astype(np.int32)
-        _kernels.varying_lists(offsets, starts, columns, found.data, lists)
-        keep = lists >= min_lists
-        return cls(table.only(keep)), sp.csr_array(found[:, np.flatnonzero(keep)])
+        learner = NamedLearner()
+        found = learner.add(rows, offsets)
+        fitted, keep = learner.features(min_lists)
+        return fitted, sp.csr_array(found[:, np.flatnonzero(keep)])
 
     def transform(self, rows: NamedRows) -> Any:
         """Return the values of known names, CSR of shape ``(n_hypotheses, n_features)``."""
@@ -70,6 +67,29 @@ class NamedFeatures:
 
     def __setstate__(self, state: State) -> None:
         self.__dict__.update(self.from_state(state).__dict__)
+
+
+class NamedLearner:
+    """Learns names from lists that come in blocks, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._table, self._lists = _kernels.StringTable(), np.zeros(0, dtype=np.int64)
+
+    def add(self, rows: NamedRows, offsets: IntArray) -> Any:
+        """Add lists; return the values of all names so far, CSR."""
+        found = rows.matrix(self._table, grow=True)
+        lists = np.empty(len(self._table), dtype=np.int32)
+        starts, columns = found.indptr.astype(np.int64), found.indices.astype(np.int32)
+        _kernels.varying_lists(offsets, starts, columns, found.data, lists)
+        total = lists.astype(np.int64)
+        total[: len(self._lists)] += self._lists
+        self._lists = total
+        return found
+
+    def features(self, min_lists: int) -> tuple[NamedFeatures, npt.NDArray[np.bool_]]:
+        """The names that tell hypotheses apart in so many lists, and which those are."""
+        keep = self._lists >= min_lists
+        return NamedFeatures(self._table.only(keep)), keep
 
 
 class NamedRows:

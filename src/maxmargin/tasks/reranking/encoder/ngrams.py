@@ -32,7 +32,7 @@ class NgramFeatures:
         self.n_features = int(column.max(initial=-1)) + 1
 
     @classmethod
-    def learn(cls, texts: Sequence[str], offsets: IntArray, order: int, min_lists: int) -> tuple[Self, Any]:
+    def learn(cls, texts: Sequence[str], offsets: IntArray, order: int, min_lists: int) -> tuple[NgramFeatures, Any]:
         """Return the features of training lists, and their counts, CSR of shape ``(n_hypotheses, n_features)``.
 
         Args:
@@ -41,27 +41,10 @@ class NgramFeatures:
             order: the longest n-grams.
             min_lists: the least number of lists in which an n-gram must tell hypotheses apart.
         """
-        words, grams = _kernels.StringTable(), _kernels.NgramTable()
-        starts, numbers = _framed(texts, words, grow=True)
-        rows, columns, counts = grams.count(starts, numbers, order, True)
-        lists = np.empty(len(grams), dtype=np.int32)
-        _kernels.varying_lists(offsets, rows, columns, counts, lists)
-        chosen = lists >= min_lists
-        prefixes, last = grams.pairs()
-        needed = chosen.copy()
-        beginnings = prefixes[chosen]
-        while (beginnings := beginnings[beginnings >= 0]).size:  # of chosen n-grams, a word shorter each time
-            needed[beginnings] = True
-            beginnings = prefixes[beginnings]
-        place = np.cumsum(needed) - 1
-        kept_words = np.zeros(len(words), dtype=bool)
-        kept_words[last[needed]] = True
-        word_place = np.cumsum(kept_words) - 1
-        kept_prefixes = np.where(prefixes[needed] >= 0, place[prefixes[needed]], -1)
-        column = np.cumsum(chosen) - 1
-        number = np.where(chosen, column, -1)
-        fitted = cls(order, words.only(kept_words), kept_prefixes, word_place[last[needed]], number[needed])
-        return fitted, _chosen(rows, columns, counts, number, fitted.n_features)
+        learner = NgramLearner(order)
+        found = learner.add(texts, offsets)
+        fitted, number = learner.features(min_lists)
+        return fitted, _chosen(*found, number, fitted.n_features)
 
     def transform(self, texts: Sequence[str]) -> Any:
         """Return the counts of known n-grams, CSR of shape ``(len(texts), n_features)``."""
@@ -107,6 +90,47 @@ class NgramFeatures:
 
     def __setstate__(self, state: State) -> None:
         self.__dict__.update(self.from_state(state).__dict__)
+
+
+class NgramLearner:
+    """Learns n-grams from lists that come in blocks: the same, in the same order, as from all at once.
+
+    Args:
+        order: the longest n-grams.
+    """
+
+    def __init__(self, order: int) -> None:
+        self.order, self._words, self._grams = order, _kernels.StringTable(), _kernels.NgramTable()
+        self._lists = np.zeros(0, dtype=np.int64)
+
+    def add(self, texts: Sequence[str], offsets: IntArray) -> tuple[Any, Any, Any]:
+        """Add lists; return the n-grams of their hypotheses as rows, columns and counts."""
+        starts, numbers = _framed(texts, self._words, grow=True)
+        rows, columns, counts = self._grams.count(starts, numbers, self.order, True)
+        lists = np.empty(len(self._grams), dtype=np.int32)
+        _kernels.varying_lists(offsets, rows, columns, counts, lists)
+        total = lists.astype(np.int64)
+        total[: len(self._lists)] += self._lists
+        self._lists = total
+        return rows, columns, counts
+
+    def features(self, min_lists: int) -> tuple[NgramFeatures, IntArray]:
+        """The n-grams that tell hypotheses apart in so many lists, and the column of each n-gram that was met."""
+        chosen = self._lists >= min_lists
+        prefixes, last = self._grams.pairs()
+        needed = chosen.copy()
+        beginnings = prefixes[chosen]
+        while (beginnings := beginnings[beginnings >= 0]).size:  # of chosen n-grams, a word shorter each time
+            needed[beginnings] = True
+            beginnings = prefixes[beginnings]
+        place = np.cumsum(needed) - 1
+        kept_words = np.zeros(len(self._words), dtype=bool)
+        kept_words[last[needed]] = True
+        word_place = np.cumsum(kept_words) - 1
+        kept_prefixes = np.where(prefixes[needed] >= 0, place[prefixes[needed]], -1)
+        number = np.where(chosen, np.cumsum(chosen) - 1, -1)
+        words = self._words.only(kept_words)
+        return NgramFeatures(self.order, words, kept_prefixes, word_place[last[needed]], number[needed]), number
 
 
 def _framed(texts: Sequence[str], words: Any, *, grow: bool) -> tuple[IntArray, npt.NDArray[np.int32]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -16,8 +16,15 @@ from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.tasks.reranking.encoder.named import LARGEST, NamedFeatures, NamedRows, sparse_of_file, too_large
-from maxmargin.tasks.reranking.encoder.ngrams import NgramFeatures
+from maxmargin.tasks.reranking.encoder.named import (
+    LARGEST,
+    NamedFeatures,
+    NamedLearner,
+    NamedRows,
+    sparse_of_file,
+    too_large,
+)
+from maxmargin.tasks.reranking.encoder.ngrams import NgramFeatures, NgramLearner
 from maxmargin.tasks.reranking.encoder.phrases import phrase_pairs
 from maxmargin.tasks.reranking.io.forms import as_lists
 from maxmargin.tasks.reranking.io.lists import NBestLists
@@ -56,6 +63,7 @@ class RerankingEncoder(Encoder):
 
     kind = "reranking"
     model_class = "maxmargin.tasks.reranking.model:RerankerModel"
+    decodes_datasets = False  # whose columns may have another sign
 
     def __post_init__(self) -> None:
         _checks.one_of("normalize", self.normalize, NORMALIZATIONS)
@@ -72,8 +80,9 @@ class RerankingEncoder(Encoder):
         fitted = replace(self, names=names, scale=np.ones(len(names)), sparse={})
         dense = fitted._dense(lists)
         if self.normalize == "spread":
-            scale = _spread(dense, lists.offsets)
-            fitted, dense = replace(fitted, scale=scale), dense / scale
+            spread = _Spread()
+            spread.add(dense, lists.offsets)
+            fitted, dense = replace(fitted, scale=spread.scale), dense / spread.scale
         sparse: dict[str, Any] = {}
         blocks = []
         for kind in self._kinds(lists):
@@ -82,9 +91,13 @@ class RerankingEncoder(Encoder):
             else:
                 sparse[kind], rows = NamedFeatures.learn(_named(kind, lists, names), lists.offsets, self.min_lists)
             blocks.append(rows)
-        if not names and not any(found.n_features for found in sparse.values()):
+        fitted = replace(fitted, sparse=sparse)
+        fitted._require_features()
+        return fitted, _joined(dense, blocks)
+
+    def _require_features(self) -> None:
+        if not self.names and not any(found.n_features for found in self.sparse.values()):
             raise ValueError("the lists have no features; give feature files, or ngrams or length")
-        return replace(fitted, sparse=sparse), _joined(dense, blocks)
 
     def rows(self, lists: NBestLists) -> Any:
         """Return the features of hypotheses, shape ``(n_hypotheses, n_weights)``: an array, CSR if any are sparse."""
@@ -145,6 +158,40 @@ class RerankingEncoder(Encoder):
     def learn(self, parsed: NBestLists, y: Sequence[Any]) -> Self:
         """A copy that knows the features of training lists."""
         return self.fit_rows(parsed)[0]
+
+    def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
+        """What all lists together teach: features that every hypothesis has are dense; scales are the same but for
+        rounding, sparse features of files may stand in another order."""
+        names: tuple[str, ...] | None = None
+        kinds: dict[str, None] = {}
+        for X, _ in blocks:
+            lists = as_lists(X)
+            own = (*lists.names, *((LENGTH,) if self.length and LENGTH not in lists.names else ()))
+            names = own if names is None else tuple(name for name in names if name in set(own))
+            kinds |= dict.fromkeys(self._kinds(lists))
+        if names is None:
+            raise ValueError("there are no lists: give at least one")
+        fitted = replace(self, names=names, scale=np.ones(len(names)), sparse={})
+        if any(set(as_lists(X).names) - set(names) for X, _ in blocks):
+            kinds = {"file": None, **kinds}  # some hypotheses lack features that are dense elsewhere
+        spread = _Spread()
+        learners: dict[str, Any] = {
+            kind: NgramLearner(self.ngrams) if kind == "ngrams" else NamedLearner()
+            for kind in ("file", "ngrams", "phrases")
+            if kind in kinds
+        }
+        if self.normalize == "spread" or learners:
+            for X, _ in blocks:
+                lists = as_lists(X)
+                spread.add(fitted._dense(lists), lists.offsets)
+                for kind, learner in learners.items():
+                    learner.add(lists.texts if kind == "ngrams" else _named(kind, lists, names), lists.offsets)
+        if self.normalize == "spread":
+            fitted = replace(fitted, scale=spread.scale)
+        sparse = {kind: learner.features(self.min_lists)[0] for kind, learner in learners.items()}
+        fitted = replace(fitted, sparse=sparse)
+        fitted._require_features()
+        return fitted
 
     def batch(self, parsed: NBestLists) -> Batch:
         """Lists of candidates with rows of features."""
@@ -224,12 +271,26 @@ def _moments(values: FloatArray, offsets: IntArray) -> tuple[FloatArray, FloatAr
     return centered, deviation[owner]
 
 
-def _spread(values: FloatArray, offsets: IntArray) -> FloatArray:
-    """The standard deviation of each column within lists, over all of them; 1 for columns that never vary."""
-    centered, _ = _moments(values, offsets)
-    spread = np.sqrt(np.mean(np.square(centered), axis=0))
-    size = np.abs(values).max(axis=0, initial=0.0)
-    return np.where(spread > 1e-12 * size, spread, 1.0)
+class _Spread:
+    """The standard deviation of each column within lists, over all lists, which may come in blocks."""
+
+    def __init__(self) -> None:
+        self._squares: Any = 0.0
+        self._largest: Any = 0.0
+        self._rows = 0
+
+    def add(self, values: FloatArray, offsets: IntArray) -> None:
+        """Add lists."""
+        centered, _ = _moments(values, offsets)
+        self._squares = self._squares + np.square(centered).sum(axis=0)
+        self._largest = np.maximum(self._largest, np.abs(values).max(axis=0, initial=0.0))
+        self._rows += len(values)
+
+    @property
+    def scale(self) -> FloatArray:
+        """It, or 1 for columns that never vary."""
+        spread = np.sqrt(self._squares / max(self._rows, 1))
+        return np.where(spread > 1e-12 * self._largest, spread, 1.0)
 
 
 def _within_lists(values: FloatArray, offsets: IntArray) -> FloatArray:

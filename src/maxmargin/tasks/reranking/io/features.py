@@ -113,7 +113,11 @@ def read_columns(path: AnyPath, name: str | None = None) -> Columns:
         if str(path) == STANDARD_INPUT:
             raise FileError("features on standard input have no name; give one, or a file")
         name = feature_name(path)
-    data = read_text(path)
+    return columns_of(path, name, read_text(path))
+
+
+def columns_of(path: AnyPath, name: str, data: bytes) -> Columns:
+    """Return the features of a file, or of consecutive lines of one, whose content has been read."""
     text = np.frombuffer(data, dtype=np.uint8)
     n_lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     rows, groups = _kernels.token_count(text, _BLANKS)

@@ -18,7 +18,7 @@ from maxmargin.tasks.common.files.compression import plain_name
 from maxmargin.tasks.common.files.text import AnyPath, count_of, name_of, once, paths_of, problem, read_bytes, text_of
 from maxmargin.tasks.common.files.text import FileError as FileError
 from maxmargin.tasks.reranking.io import moses, plain, records, tables
-from maxmargin.tasks.reranking.io.features import read_columns
+from maxmargin.tasks.reranking.io.features import Columns, read_columns
 from maxmargin.tasks.reranking.io.inputs import check_count, read_lines, read_references
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
@@ -71,8 +71,23 @@ def read_nbest(
         check_count(path, lists.ids, len(inputs), "source", name_of(sources))
         lists = replace(lists, sources=inputs)
     if segments is not None:
-        lists = replace(lists, segments=_phrases(segments, n_lines, kept, name_of(path)))
-    columns = [read_columns(one, name) for name, one in files]
+        lists = replace(lists, segments=phrases_of(segments, read_lines(segments), n_lines, kept, name_of(path)))
+    lists = with_columns(path, lists, [read_columns(one, name) for name, one in files], n_lines, kept)
+    return lists if names is None else _only(path, lists, names)
+
+
+def with_columns(
+    path: AnyPath, lists: NBestLists, columns: Sequence[Columns], n_lines: int, kept: IntArray | None
+) -> NBestLists:
+    """Return lists of a file of hypotheses with features of others.
+
+    Args:
+        path: the file of hypotheses.
+        lists: its lists.
+        columns: the features.
+        n_lines: lines of the file.
+        kept: which of them, from 0, are hypotheses; None for all.
+    """
     for found in columns:
         for name in found.names:
             if name in lists.names or name in lists.sparse_names:
@@ -80,7 +95,7 @@ def read_nbest(
                 raise problem(found.path, None, message)
         values = np.column_stack([lists.values, found.rows(n_lines, kept, name_of(path))])
         lists = replace(lists, names=(*lists.names, *found.names), values=values)
-    return lists if names is None else _only(path, lists, names)
+    return lists
 
 
 def _lists(
@@ -132,8 +147,8 @@ def recognize(path: AnyPath, data: bytes) -> str:
     return "tsv" if b"\t" in first else "plain"
 
 
-def _phrases(path: AnyPath, n_lines: int, kept: IntArray | None, where: str) -> list[str]:
-    lines = read_lines(path)
+def phrases_of(path: AnyPath, lines: list[str], n_lines: int, kept: IntArray | None, where: str) -> list[str]:
+    """Return the phrases of hypotheses from the lines of a file, checked; arguments as for :meth:`Columns.rows`."""
     count = n_lines if kept is None else len(kept)
     if len(lines) not in (n_lines, count):
         message = f"{count_of(len(lines), 'line')}, and {where} has {n_lines}; give one line per hypothesis"

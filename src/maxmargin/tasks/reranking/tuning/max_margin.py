@@ -12,8 +12,10 @@ import numpy.typing as npt
 from maxmargin import _checks
 from maxmargin._quiet import quiet
 from maxmargin._sparse import sp
+from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.candidates import CandidatesEncoder
+from maxmargin.execution import Executor
 from maxmargin.features.parts import PartFeatures
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.solver import Solver
@@ -64,6 +66,7 @@ class MaxMargin(Method):
         tol: relative duality gap.
         max_seconds: time limit of a run.
         checkpoint: where the run is saved; None for nowhere.
+        executor: where the run works on the lists, in shards; None for this process.
     """
 
     C: float | Sequence[float] | None = None
@@ -80,6 +83,7 @@ class MaxMargin(Method):
     tol: float = 1e-3
     max_seconds: float | None = None
     checkpoint: Checkpoint | None = None
+    executor: Executor | None = None
 
     name = "max-margin"
 
@@ -131,21 +135,52 @@ class MaxMargin(Method):
         """
         examples, details = self.examples(lists, start)
         hooks = BestGood(self.rounds) if self.formulation == "best" else None
-        C = self.grid[len(self.grid) // 2] / max(len(lists), 1)
-        signed = np.flatnonzero((lists.signs != 0) | self.nonnegative)
+        tuned = self._tuned(examples, lists.signs, seed, hooks)
+        if hooks is not None:
+            details |= {"rounds": hooks.done, "settled": hooks.settled}
+        details |= {**tuned.details, "quality": lists.corpus_quality(lists.choose(tuned.weights))}
+        return replace(tuned, details=details)
+
+    def tune_dataset(self, dataset: ShardedDataset, signs: npt.NDArray[np.int8], *, seed: int = 0) -> Tuned:
+        """Return the weights of the smallest objective for a dataset of :meth:`unscaled` lists."""
+        if self.margin == "cost":
+            scale = self.cost_scale
+            if scale is None:
+                pieces = [_largest(one.costs, one.batch.structure.blocks[0].offsets) for one in dataset]
+                scale = _scale(np.concatenate(pieces))
+            dataset = dataset.changed(ScaledCosts(scale))
+        return self._tuned(dataset, signs, seed, None)
+
+    def unscaled(self) -> MaxMargin:
+        """The method whose :meth:`examples` make a dataset for :meth:`tune_dataset`; ValueError if none can."""
+        if self.formulation == "best":
+            raise ValueError(
+                'formulation="best" chooses among the good hypotheses of all lists in rounds; use "all" or "nearest", '
+                "or train in memory"
+            )
+        if self.quality == "corpus":
+            raise ValueError(
+                'quality="corpus" compares each hypothesis with the choices in all other lists; use "sentence", or '
+                "train in memory"
+            )
+        return replace(self, cost_scale=1.0)
+
+    def _tuned(
+        self, examples: Examples | ShardedDataset, signs: npt.NDArray[np.int8], seed: int, hooks: BestGood | None
+    ) -> Tuned:
+        C = self.grid[len(self.grid) // 2] / max(len(examples), 1)
+        signed = np.flatnonzero((signs != 0) | self.nonnegative)
         settings = replace(self._settings(C, seed), nonnegative=signed if len(signed) else None)
         with quiet(message="all weights of the model are zero"):  # said in the details
             model = train_examples(examples, settings, hooks=hooks)
         assert model.training is not None
-        weights = np.where(lists.signs < 0, -model.weights, model.weights)
-        if hooks is not None:
-            details |= {"rounds": hooks.done, "settled": hooks.settled}
+        weights = np.where(signs < 0, -model.weights, model.weights)
+        details = {}
         if not weights.any():
             details["zero"] = (
                 "all weights are zero, so that the first hypothesis of each list is chosen: no weights have a smaller "
                 "objective; raise C, give more features, or take another method"
             )
-        details["quality"] = lists.corpus_quality(lists.choose(weights))
         return Tuned(weights, model.training.solution, details, model.training.interrupted)
 
     def examples(self, lists: TuningLists, start: FloatArray | None = None) -> tuple[Examples, dict[str, Any]]:
@@ -175,7 +210,7 @@ class MaxMargin(Method):
             costs = costs_of(lists, quality)
             if self.formulation == "best":
                 costs = np.where(good, 0.0, costs)  # which of the good ones is the best is up to the scores
-            costs *= _scale(lists, costs) if self.cost_scale is None else self.cost_scale
+            costs *= _scale(_largest(costs, lists.offsets)) if self.cost_scale is None else self.cost_scale
         bad_lists = int((np.minimum.reduceat(good, lists.offsets[:-1]) == 0).sum())
         details = {"good": float(good.sum() / max(len(lists), 1)), "bad_lists": bad_lists}
         encoder = CandidatesEncoder(n_features=lists.n_features)
@@ -191,7 +226,20 @@ class MaxMargin(Method):
             max_seconds=self.max_seconds,
             random_state=seed,
             checkpoint=self.checkpoint,
+            executor=self.executor,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledCosts:
+    """The change of a dataset whose costs are multiplied by a factor."""
+
+    factor: float
+
+    def __call__(self, examples: Examples, shard: int) -> Examples:
+        """Return the examples with such costs."""
+        assert examples.costs is not None
+        return replace(examples, costs=examples.costs * self.factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +286,13 @@ def _nearest(lists: TuningLists, good: npt.NDArray[np.bool_]) -> IntArray | None
     return lists.once(("nearest", good.tobytes()), lambda: nearest_by_texts(texts, lists.offsets, good))
 
 
-def _scale(lists: TuningLists, costs: FloatArray) -> float:
+def _largest(costs: FloatArray | None, offsets: IntArray) -> FloatArray:
+    """The largest cost of each list."""
+    assert costs is not None
+    return np.asarray(np.maximum.reduceat(costs, offsets[:-1])) if len(offsets) > 1 else np.zeros(0)
+
+
+def _scale(largest: FloatArray) -> float:
     """What makes the mean over lists of the largest cost 1; 1 if nothing costs anything."""
-    mean = float(np.maximum.reduceat(costs, lists.offsets[:-1]).mean()) if len(lists) else 0.0
+    mean = float(largest.mean()) if len(largest) else 0.0
     return 1.0 / mean if mean > 0.0 else 1.0

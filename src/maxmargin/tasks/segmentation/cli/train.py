@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,29 +21,54 @@ from maxmargin.tasks.common.cli.options import (
     Resume,
     SaveEvery,
     Seed,
+    Shards,
     Tol,
     TrainingWorkers,
     executor_of,
     numbers,
     numbers_option,
+    refuse_with_shards,
 )
-from maxmargin.tasks.segmentation.cli.options import Classes, ClassFile, LabelColumn, Void
+from maxmargin.tasks.segmentation.cli.options import (
+    Balanced,
+    Classes,
+    ClassFile,
+    Classifier,
+    Folds,
+    GraphNodes,
+    Images,
+    LabelColumn,
+    Masks,
+    MoreScans,
+    Regions,
+    Scans,
+    StageCount,
+    Void,
+    Voxel,
+    belongs,
+    image_extractor,
+    scan_extractor,
+    stage_settings,
+)
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.images import SUFFIXES
+
+if TYPE_CHECKING:
+    from maxmargin.datasets import ShardedDataset
+    from maxmargin.training import Settings
 
 
 def train(
     out: ModelOut,
-    images: Annotated[str | None, typer.Option("--images", help="Folder of images: PNG, JPEG, TIFF or npz.")] = None,
-    masks: Annotated[str | None, typer.Option("--masks", help="Folder of their masks, with the same names.")] = None,
+    images: Images = None,
+    masks: Masks = None,
+    shards: Shards = None,
     dev_images: Annotated[
         str | None, typer.Option("--dev-images", help="Images that choose C and when to stop.")
     ] = None,
     dev_masks: Annotated[str | None, typer.Option("--dev-masks", help="Masks of --dev-images.")] = None,
-    scans: Annotated[
-        list[str] | None, typer.Option("--scans", metavar="FILES", help="Labeled scans: text, PLY, LAS, LAZ or npz.")
-    ] = None,
-    more: Annotated[list[str] | None, typer.Argument(metavar="[SCAN]...", help="More scans.")] = None,
+    scans: Scans = None,
+    more: MoreScans = None,
     dev_scans: Annotated[
         list[str] | None, typer.Option("--dev-scans", metavar="FILES", help="Scans that choose C and when to stop.")
     ] = None,
@@ -51,32 +76,19 @@ def train(
     classes: Classes = None,
     class_file: ClassFile = None,
     void: Void = None,
-    stages: Annotated[
-        int | None, typer.Option("--stages", min=1, help="Stages of auto-context.", show_default="3, for scans 2")
-    ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, help="Folds of images or scans for the stages.")] = 5,
-    classifier: Annotated[
-        str,
-        typer.Option("--classifier", help="Node classifier: auto, lightgbm, boosting or linear."),
-    ] = "auto",
-    regions: Annotated[
-        int | None, typer.Option("--regions", min=2, help="Superpixels of an image, about.", show_default="600")
-    ] = None,
-    graph: Annotated[
-        str | None, typer.Option("--graph", help="Nodes of images: superpixels or pixels.", show_default="superpixels")
-    ] = None,
+    stages: StageCount = None,
+    folds: Folds = 5,
+    classifier: Classifier = "auto",
+    regions: Regions = None,
+    graph: GraphNodes = None,
     refine: Annotated[
         bool | None,
         typer.Option(
             "--refine/--no-refine", help="Label pixels near boundaries by a second cut, or not.", show_default="refine"
         ),
     ] = None,
-    voxel: Annotated[
-        float | None, typer.Option("--voxel", min=0.0, help="Size of the voxels that thin scans.", show_default="0.2")
-    ] = None,
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Give rare classes the weight of frequent ones.")
-    ] = False,
+    voxel: Voxel = None,
+    balanced: Balanced = False,
     C: Annotated[
         str | None,
         numbers_option(
@@ -93,11 +105,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Learn to segment images from masks, or scans from a column of labels."""
-    from maxmargin.tasks.segmentation.training import (  # the other verbs do not need it
-        SCAN_SETTINGS,
-        SETTINGS,
-        StageSettings,
-    )
+    from maxmargin.tasks.segmentation.training import SCAN_SETTINGS, SETTINGS  # the other verbs do not need it
     from maxmargin.training import Settings
 
     began = time.perf_counter()
@@ -105,10 +113,24 @@ def train(
     reserve(out, keep=_inputs([one for one in inputs if one is not None]))
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
-        _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
+        dataset = None
+        if shards is not None:
+            refuse_with_shards(
+                {
+                    **{"--images": images, "--masks": masks, "--scans": scans, "--classes": classes, "--void": void},
+                    **{"--class-file": class_file, "--stages": stages, "--regions": regions, "--graph": graph},
+                    **{"--voxel": voxel, "--balanced": balanced, "--refine": refine or None},
+                }
+            )
+            from maxmargin.datasets import ShardedDataset
+
+            dataset = ShardedDataset(shards)
+        else:
+            _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
         definition = parse_classes(classes, file=class_file, void=void)
         grid = numbers("--C", C)
-        default = SETTINGS if scans is None else SCAN_SETTINGS
+        of_scans = scans is not None if dataset is None else dataset.encoder.kind.startswith("scan")
+        default = SCAN_SETTINGS if of_scans else SETTINGS
         settings = Settings(
             C=default.C if grid is None else grid,
             tol=tol,
@@ -117,52 +139,19 @@ def train(
             executor=executor_of(ray, workers),
             checkpoint=checkpoints.checkpoint(save_every),
         )
-        _belongs("scans", scans is None, {"--label-column": label_column, "--voxel": voxel})
-        _belongs("images", images is None, {"--regions": regions, "--graph": graph, "--refine": refine})
-        how = StageSettings(
-            classifier=classifier,
-            stages=stages or (3 if scans is None else 2),
-            folds=folds,
-            class_weight="balanced" if balanced else None,
-        )
         checkpoints.begin(resume)
         trained: Any
-        if scans is not None:
-            from maxmargin.tasks.segmentation.files.train import train_on_scans
-            from maxmargin.tasks.segmentation.scans.extractor import ScanExtractor
-
-            given, points = [*scans, *(more or [])], ScanExtractor() if voxel is None else ScanExtractor(voxel=voxel)
-            trained = train_on_scans(
-                given,
-                definition,
-                settings,
-                how,
-                label_column=label_column,
-                dev=dev_scans,
-                extractor=points,
-                verbose=True,
-            )
+        if dataset is not None:
+            trained = _train_on(dataset, settings, dev_images, dev_masks, dev_scans, label_column)
         else:
-            from maxmargin.tasks.segmentation.files.train import train_on_images
-            from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
-
-            assert images is not None
-            assert masks is not None
-            refined = refine is not False
-            chosen: dict[str, Any] = {"graph": graph, "n_regions": regions}
-            extractor = ImageExtractor(**{name: value for name, value in chosen.items() if value is not None})
-            dev = None if dev_images is None or dev_masks is None else (dev_images, dev_masks)
-            trained = train_on_images(
-                images,
-                masks,
-                definition,
-                settings,
-                how,
-                dev=dev,
-                extractor=extractor,
-                refine=refined,
-                verbose=True,
-            )
+            belongs("scans", scans is None, {"--label-column": label_column, "--voxel": voxel})
+            belongs("images", images is None, {"--regions": regions, "--graph": graph, "--refine": refine})
+            how = stage_settings(stages, folds, classifier, balanced, of_scans=of_scans)
+            trained = _train_files(
+                images, masks, dev_images, dev_masks, [*(scans or ()), *(more or ())], dev_scans, definition, settings,
+                how, label_column=label_column, refine=refine is not False,
+                extractor=scan_extractor(voxel) if of_scans else image_extractor(graph, regions),
+            )  # fmt: skip
         with saving(trained) as complete, defer_interrupts():
             trained.save(out)
             if complete:
@@ -170,11 +159,57 @@ def train(
         _summary(trained, out, began, as_json)
 
 
-def _belongs(kind: str, absent: bool, options: dict[str, Any]) -> None:
-    """ValueError if an option of images or scans is given without them."""
-    for name, value in options.items():
-        if absent and value is not None:
-            raise ValueError(f"{name} is for {kind}; leave it out, or give --{kind}")
+def _train_files(
+    images: str | None,
+    masks: str | None,
+    dev_images: str | None,
+    dev_masks: str | None,
+    scans: list[str],
+    dev_scans: list[str] | None,
+    *given: Any,
+    label_column: str | None,
+    refine: bool,
+    extractor: Any,
+) -> Any:
+    """Train on files; ``given`` are classes, settings and stages."""
+    from maxmargin.tasks.segmentation.files.train import train_on_images, train_on_scans
+
+    common = {"extractor": extractor, "verbose": True}
+    if scans:
+        return train_on_scans(scans, *given, label_column=label_column, dev=dev_scans, **common)
+    assert images is not None
+    assert masks is not None
+    dev = None if dev_images is None or dev_masks is None else (dev_images, dev_masks)
+    return train_on_images(images, masks, *given, dev=dev, refine=refine, **common)
+
+
+def _train_on(
+    dataset: ShardedDataset,
+    settings: Settings,
+    dev_images: str | None,
+    dev_masks: str | None,
+    dev_scans: list[str] | None,
+    label_column: str | None,
+) -> Any:
+    """Train on a folder; dev data have its classes."""
+    from maxmargin.tasks.common.sharding import require_kind
+    from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder
+    from maxmargin.tasks.segmentation.files.train import read_images, read_scans
+    from maxmargin.tasks.segmentation.io.folders import LabeledImages
+    from maxmargin.tasks.segmentation.sharding import train_segmenter_on
+
+    encoder = require_kind(dataset, SegmentationEncoder, "images or scans")
+    if (dev_images is None) != (dev_masks is None):
+        raise ValueError("--dev-images and --dev-masks belong together; give both, or neither")
+    of_scans = encoder.kind.startswith("scan")
+    if of_scans if dev_images is not None else (dev_scans is not None and not of_scans):
+        raise ValueError(f"{dataset.folder} is of {encoder.extractor.inputs}; give dev data of the same kind")
+    dev: Any = None
+    if dev_scans is not None:
+        dev = read_scans(encoder, dev_scans, label_column)
+    elif dev_images is not None and dev_masks is not None:
+        dev = read_images(LabeledImages.of(dev_images, dev_masks, encoder.file_codes))
+    return train_segmenter_on(dataset, settings, dev=dev, verbose=True)
 
 
 def _inputs(given: Sequence[str | Path]) -> list[str]:

@@ -68,6 +68,7 @@ class SegmentationEncoder(Encoder):
     codes: ClassCodes | None = None
 
     extractor_class: ClassVar[type[Extractor]]
+    decodes_datasets = False  # which have no pixels or points
 
     def parse(self, X: list[Any]) -> list[Sites]:
         """The sites of all inputs; ValueError naming the example if one makes no sense."""

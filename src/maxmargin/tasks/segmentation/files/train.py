@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.files.text import FileError, name_of
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder
 from maxmargin.tasks.segmentation.encoder.scans import ScanEncoder
+from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor
-from maxmargin.tasks.segmentation.io.classes import ClassCodes, Definition
+from maxmargin.tasks.segmentation.io.classes import Definition
 from maxmargin.tasks.segmentation.io.folders import LabeledImages, Paths, list_files, pair_files
 from maxmargin.tasks.segmentation.io.masks import learn_codes
 from maxmargin.tasks.segmentation.io.points import Scan
@@ -51,17 +52,26 @@ def train_on_images(
         refine: whether pixels near boundaries get a second cut.
         verbose: whether to draw progress bars on a terminal.
     """
-    pairs = pair_files(images, masks)
-    codes = learn_codes([mask for _, mask in pairs], definition)
+    labeled, encoder = image_files(images, masks, definition, extractor)
     with _threads.threads(settings.n_jobs):
-        X, y = _read_images(LabeledImages(tuple(pairs), codes))
-        held_out = None if dev is None else _read_images(LabeledImages.of(*dev, codes))
-    encoder = ImageEncoder(extractor or ImageExtractor(), tuple(range(codes.n_classes)), codes=codes)
-    with _file_names([image for image, _ in pairs]):
+        X, y = read_images(labeled)
+        held_out = None if dev is None else read_images(LabeledImages.of(*dev, labeled.codes))
+    with file_names([image for image, _ in labeled.pairs]):
         return train_segmenter(encoder, X, y, settings, stages, dev=held_out, refine=refine, verbose=verbose)
 
 
-def _read_images(labeled: LabeledImages) -> tuple[list[Any], list[IntArray]]:
+def image_files(
+    images: Paths, masks: Paths, definition: Definition, extractor: ImageExtractor | None = None
+) -> tuple[LabeledImages, ImageEncoder]:
+    """Return the images and masks of folders, to be read one by one, and an encoder that knows their classes."""
+    pairs = pair_files(images, masks)
+    codes = learn_codes([mask for _, mask in pairs], definition)
+    encoder = ImageEncoder(extractor or ImageExtractor(), tuple(range(codes.n_classes)), codes=codes)
+    return LabeledImages(tuple(pairs), codes), encoder
+
+
+def read_images(labeled: LabeledImages) -> tuple[list[Any], list[IntArray]]:
+    """Read images, and the classes of their pixels."""
     found = list(_threads.mapped(labeled.__getitem__, range(len(labeled))))
     return [one.image for one in found], [one.mask for one in found]
 
@@ -89,23 +99,60 @@ def train_on_scans(
         extractor: how to make graphs of scans; unless it names attributes, those with usual names are features.
         verbose: whether to draw progress bars on a terminal.
     """
-    files = list_files(list(paths), SUFFIXES, what="scans")
-    scans = [read_scan(path, label_column) for path in files]
+    scans = list(ScanFiles.of(paths, label_column))
+    encoder = scan_encoder(scans, definition, extractor)
+    held_out = None if dev is None else read_scans(encoder, dev, label_column)
+    with file_names([Path(str(scan.source)) for scan in scans]):
+        y = [point_classes(scan, encoder.file_codes) for scan in scans]
+        return train_segmenter(encoder, scans, y, settings, stages, dev=held_out, verbose=verbose)
+
+
+@dataclass(frozen=True)
+class ScanFiles(Sequence[Scan]):
+    """Scans in files, each read when it is asked for.
+
+    Attributes:
+        paths: the files.
+        label_column: the column of labels, by name or number from 1; None for the one of a usual name.
+    """
+
+    paths: tuple[Path, ...]
+    label_column: str | int | None = None
+
+    @classmethod
+    def of(cls, paths: Sequence[str | Path], label_column: str | int | None) -> ScanFiles:
+        """The files, and those of folders."""
+        return cls(tuple(list_files(list(paths), SUFFIXES, what="scans")), label_column)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, at: Any) -> Any:
+        """Read a scan, or several."""
+        if isinstance(at, slice):
+            return [self[number] for number in range(*at.indices(len(self)))]
+        return read_scan(self.paths[at], self.label_column)
+
+
+def scan_encoder(scans: Sequence[Scan], definition: Definition, extractor: ScanExtractor | None = None) -> ScanEncoder:
+    """Return an encoder that knows the classes of scans, and their attributes."""
     codes = learn_scan_codes(scans, definition)
     extractor = extractor or ScanExtractor()
     if extractor.attributes is None:
         extractor = replace(extractor, attributes=usual_attributes(scans))
-    encoder = ScanEncoder(extractor, tuple(range(codes.n_classes)), codes=codes)
-    held_out: tuple[list[Any], list[IntArray]] | None = None
-    if dev is not None:
-        given = [read_scan(path, label_column) for path in list_files(list(dev), SUFFIXES, what="scans")]
-        held_out = given, _classes(given, codes)
-    with _file_names(files):
-        return train_segmenter(encoder, scans, _classes(scans, codes), settings, stages, dev=held_out, verbose=verbose)
+    return ScanEncoder(extractor, tuple(range(codes.n_classes)), codes=codes)
+
+
+def read_scans(
+    encoder: SegmentationEncoder, paths: Sequence[str | Path], label_column: str | int | None
+) -> tuple[list[Any], list[IntArray]]:
+    """Read scans, and the classes of their points."""
+    scans = list(ScanFiles.of(paths, label_column))
+    return scans, [point_classes(scan, encoder.file_codes) for scan in scans]
 
 
 @contextmanager
-def _file_names(paths: Sequence[Path]) -> Iterator[None]:
+def file_names(paths: Sequence[Path]) -> Iterator[None]:
     """Errors that begin with the number of an example name its file instead."""
     try:
         yield
@@ -116,14 +163,13 @@ def _file_names(paths: Sequence[Path]) -> Iterator[None]:
         raise FileError(named) from None
 
 
-def _classes(scans: Sequence[Any], codes: ClassCodes) -> list[IntArray]:
-    return [point_classes(scan, codes) for scan in scans]
-
-
 USUAL = ("intensity", "red", "green", "blue", "r", "g", "b", "nir", "return_number", "number_of_returns")
 """Attributes that are features unless others are named: others may be numbers of points, times, or notes on labels."""
 
 
 def usual_attributes(scans: Sequence[Scan]) -> tuple[str, ...]:
     """The attributes with usual names that all scans have."""
-    return tuple(name for name in USUAL if all(name in scan.attributes for scan in scans))
+    common = set(USUAL)
+    for scan in scans:  # once, as they may be read from files
+        common &= set(scan.attributes)
+    return tuple(name for name in USUAL if name in common)
