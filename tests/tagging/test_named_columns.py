@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from commands import run
+from commands import failed, run
 
 import maxmargin as mm
 from maxmargin.tasks.tagging import SequenceTagger, read_tagged
@@ -142,3 +142,14 @@ def test_joined_words_are_a_setting_of_the_model(tmp_path):
         assert line.split("/")[0] in ("G + C", "a")
     assert json.loads(run("tag", "evaluate", model, str(tmp_path / "tagged"), "--json"))["tokens"] == 6
     assert run("tag", "predict", model, str(tmp_path / "plain")).count("/") == 2
+
+
+def test_a_model_of_conllu_does_not_take_a_sentence_for_columns(treebank, tmp_path):
+    model, text = str(tmp_path / "model"), tmp_path / "text"
+    treebank.save(model)
+    text.write_text("The dog barks .\n")
+    said = failed("tag", "predict", model, str(text))
+    assert "line 1: several words: a sentence, or columns of a token, whose names are not known" in said
+    assert len(run("tag", "predict", model, str(text), "--format", "slash").split()) == 4
+    text.write_text("# a comment of words\nThe\ndog\n")
+    assert run("tag", "predict", model, str(text)).count("\n") == 3

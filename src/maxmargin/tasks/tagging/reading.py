@@ -15,6 +15,7 @@ from maxmargin.tasks.common.files.text import FileError, count_of, problem
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.io.files import Parser, TaggedText, check_format, column_names, read_tagged, recognized
 from maxmargin.tasks.tagging.io.line_formats import (
+    Layout,
     NoTokensError,
     first_lines,
     has_first_line,
@@ -125,6 +126,8 @@ class ReadOptions:
             form = "slash" if (join or not labeled) and _is_running_text(head) else form
         if names is None and form not in ("conllu", "crfsuite") and (form != "slash" or len(known or ()) == 2):
             names = known
+        if names is None and form == "columns" and trained.get("format") == "conllu" and not (self.format or labeled):
+            _refuse_running_text(path, head)
         before = trained.get("label")
         if label is None and (form == trained.get("format") if names is None else before in names):
             label = before
@@ -180,6 +183,17 @@ def _is_running_text(data: bytes) -> bool:
     if any(b"\t" in line for line in lines):
         return False
     return len(lines) == 1 or any(len(line.split()) > 1 for line in lines)
+
+
+def _refuse_running_text(path: str, data: bytes) -> None:
+    """Raise FileError for lines of several words that may be sentences, as nothing says that they are columns."""
+    if layout_of_columns(data) is Layout.BLANKS and width_of(data, Layout.BLANKS) > 1:
+        raise problem(
+            path,
+            next(lines_with_text(data))[0],
+            "several words: a sentence, or columns of a token, whose names are not known; give --format slash for a "
+            "sentence per line, or name the columns with --columns",
+        )
 
 
 def _check_label(text: TaggedText, label: str | None) -> None:
