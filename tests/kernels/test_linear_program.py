@@ -328,19 +328,20 @@ def test_polytope():
     assert structure.argmax(scores).value.sum() == pytest.approx(reference.maximum(structure, scores), abs=1e-7)
 
 
-@pytest.mark.parametrize("size", [1.0, 1e4, 1e8, 1e12])
-def test_small_costs_decide_between_outputs_of_large_scores(size):
+def test_small_costs_decide_between_outputs_of_large_scores():
     """Scores of a size that many outputs share: as in training with large features, where the losses decide."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
         A, b = rng.integers(0, 3, size=(4, 3, 5)).astype(float), rng.integers(1, 4, size=(4, 3)).astype(float)
         structure = LinearProgram(list(A), list(b), relaxed=True)
-        shared = size * np.concatenate([rows.T @ rng.integers(0, 3, size=3) for rows in A])
-        scores = shared + rng.integers(-3, 4, size=20) / 8.0
-        points = structure.argmax(scores)
-        assert (points.status == PointStatus.OK).all()
-        for i, outputs in enumerate(vertices(structure)):
-            own = scores[5 * i : 5 * i + 5]
-            terms = np.abs(outputs * own).sum(axis=1).max()
-            assert points.value[i] == pytest.approx((outputs @ own).max(), abs=1e-14 * terms)
-            assert points.value[i] == pytest.approx(points.z[5 * i : 5 * i + 5] @ own, abs=1e-14 * terms)
+        shared = np.concatenate([rows.T @ rng.integers(0, 3, size=3) for rows in A])
+        costs, listed = rng.integers(-3, 4, size=20) / 8.0, vertices(structure)
+        for size in (1.0, 1e4, 1e8, 1e12):
+            scores = size * shared + costs
+            points = structure.argmax(scores)
+            assert (points.status == PointStatus.OK).all()
+            for i, outputs in enumerate(listed):
+                own = scores[5 * i : 5 * i + 5]
+                terms = np.abs(outputs * own).sum(axis=1).max()
+                assert points.value[i] == pytest.approx((outputs @ own).max(), abs=1e-14 * terms)
+                assert points.value[i] == pytest.approx(points.z[5 * i : 5 * i + 5] @ own, abs=1e-14 * terms)

@@ -19,12 +19,20 @@ def vertices(structure: LinearProgram) -> list[FloatArray]:
         rhs = np.concatenate([program.b, program.u, np.zeros(n)])
         equations = program.E.toarray()
         rank = int(np.linalg.matrix_rank(equations)) if equations.size else 0
+        chosen = np.array(list(combinations(range(len(rows)), n - rank)), dtype=np.int64)
+        matrices = np.concatenate([np.broadcast_to(equations, (len(chosen), *equations.shape)), rows[chosen]], axis=1)
+        values = np.hstack([np.broadcast_to(program.e, (len(chosen), len(program.e))), rhs[chosen]])
+        if n:
+            full = np.linalg.matrix_rank(matrices) == n
+            matrices, values = matrices[full], values[full]
+            rough = (np.linalg.pinv(matrices) @ values[:, :, None])[:, :, 0]
+            inside = (rough @ rows.T <= rhs + 1e-6 * (1.0 + np.abs(rough).max(axis=1, initial=0.0))[:, None]).all(
+                axis=1
+            )
+            matrices, values = matrices[inside], values[inside]
         found: list[FloatArray] = []
-        for tight in combinations(range(len(rows)), n - rank):
-            matrix = np.vstack([equations, rows[list(tight)]])
-            if n and np.linalg.matrix_rank(matrix) < n:
-                continue
-            z = np.linalg.lstsq(matrix, np.concatenate([program.e, rhs[list(tight)]]), rcond=None)[0]
+        for matrix, value in zip(matrices, values, strict=True):
+            z = np.linalg.lstsq(matrix, value, rcond=None)[0]
             if program.violation(z) <= 1e-9 and all(np.abs(z - other).max(initial=0.0) > 1e-7 for other in found):
                 found.append(z)
         listed.append(np.array(found).reshape(len(found), n))
