@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sysconfig
+from itertools import groupby
 from pathlib import Path
 
 import pytest
-from commands import run
+from commands import run, runner
 
+from maxmargin import __version__
+from maxmargin.cli import app
 from maxmargin.tasks.alignment import evaluate, read_links, read_references
 
 ROOT = Path(__file__).parents[1]
@@ -33,12 +37,41 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     namespace: dict[str, object] = {}
     for language, code in blocks(page):
         if language == "sh":
-            done = subprocess.run(["sh", "-e"], input=code, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
+            shell(code)
         else:
             exec(compile(code, str(page), "exec"), namespace)
     if page.name == "word-alignment.md":
         compare_figures(page, tmp_path)
+
+
+def shell(code: str) -> None:
+    """Run lines of a shell; commands of maxmargin in this process, where they start at once."""
+    for command, lines in groupby(re.split(r"(?<!\\)\n", code), plain_command):
+        if command is None:
+            done = subprocess.run(["sh", "-e"], input="\n".join(lines), capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            continue
+        for _ in lines:
+            words, to = command
+            answer = runner.invoke(app, words)
+            assert answer.exit_code == 0, f"{words}: {answer.output}"
+            if to:
+                Path(to).write_bytes(answer.stdout_bytes)
+
+
+def plain_command(line: str) -> tuple[list[str], str] | None:
+    """The words of a command of maxmargin and the file that its output goes to, if any; None for other lines."""
+    lexer = shlex.shlex(re.sub(r"\s+# .*", "", line.replace("\\\n", " ")), posix=True, punctuation_chars=True)
+    lexer.commenters, lexer.whitespace_split = "", True
+    name, *words = [*lexer] or [""]
+    to = words.pop() if words[-2:-1] == [">"] else ""
+    words = words[:-1] if to else words
+    return None if name != "maxmargin" or re.search(r"[|&;<>$`*?]", "".join(words)) else (words, to)
+
+
+def test_the_command_is_installed() -> None:
+    command = Path(sysconfig.get_path("scripts"), "maxmargin")
+    assert subprocess.run([command, "version"], capture_output=True, text=True, check=True).stdout == f"{__version__}\n"
 
 
 def compare_figures(page: Path, folder: Path) -> None:
