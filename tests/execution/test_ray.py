@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from problems import make, rebuilt, run
 
 import maxmargin as mm
 from maxmargin import model_file
+from maxmargin.datasets import shard_file
 from maxmargin.execution import HeldPieces, Piece, PieceSource, Ray, Serial, ShardedProblem, ShardError
 from maxmargin.execution import ray as ray_execution
 from maxmargin.solvers import Checkpoint, Solver, solve
@@ -71,7 +73,9 @@ def test_column_generation_gives_the_same_bits(two: Ray) -> None:
 
 
 class Files(PieceSource):
-    """Pieces that the workers read from files."""
+    """Pieces that the workers read from files; the process ``never`` does not."""
+
+    never = 0
 
     def __init__(self, folder: Path, problem: Any, count: int) -> None:
         import pickle
@@ -85,6 +89,7 @@ class Files(PieceSource):
         import pickle
 
         path = self.folder / str(number)
+        assert os.getpid() != self.never
         if not path.exists():
             raise ShardError(f"{path}: this shard is missing; build the data again")
         return pickle.loads(path.read_bytes())
@@ -95,6 +100,13 @@ def test_pieces_from_files_and_a_file_that_goes_missing(two: Ray, tmp_path: Path
     sharded = ShardedProblem(Files(tmp_path, problem, 4))
     solver = mm.DualExtragradient(store_duals=False, warm_starts=False)
     same(*(run(sharded, solver, max_iter=10, executor=executor) for executor in (two, Serial(shards=2))))
+    here = [Serial(shards=2).open(sharded.source), two.open(sharded.source)]
+    prints = [sharded.over(session).fingerprint() for session in here]
+    assert prints[0] == prints[1]
+    sharded = replace(sharded, like=problem.select([]))
+    sharded.source.never = os.getpid()
+    run(sharded, solver, max_iter=2, executor=two, checkpoint=Checkpoint(tmp_path / "run"))
+    sharded.source.never = 0
     (tmp_path / "3").unlink()
     with pytest.raises(ShardError, match=r"3: this shard is missing; build the data again"):
         solve(sharded, solver, two)
@@ -240,8 +252,14 @@ def test_a_command_that_trains_on_ray(two: Ray, tmp_path: Path) -> None:
     assert "--workers needs --ray" in failed(*options, "--out", str(tmp_path / "other"), "--workers", "2")
 
 
-def test_datasets_are_opened_by_the_workers(two: Ray, tmp_path: Path) -> None:
-    """Files of shards are mapped where the work is done; a damaged one is named."""
+def _only_none(path: Path) -> memoryview:
+    """What this process opens of a dataset while the workers open the rest."""
+    assert path.name == "none.shard"
+    return memoryview(path.read_bytes())
+
+
+def test_datasets_are_opened_by_the_workers(two: Ray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of shards are mapped where the work is done, and nowhere else; a damaged one is named."""
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(int(rng.integers(1, 7)), 3)) for _ in range(60)]
     y = [["ab"[int(row[0] > 0)] for row in x] for x in X]
@@ -249,6 +267,7 @@ def test_datasets_are_opened_by_the_workers(two: Ray, tmp_path: Path) -> None:
     dataset = mm.ChainSVM().build_dataset(tmp_path / "data", (X, y), shard_parts=150)
     assert len(dataset.shards) > 3
     serial = mm.ChainSVM(**settings, executor=Serial(shards=2)).fit(dataset)
+    monkeypatch.setattr(shard_file, "_mapped", _only_none)
     np.testing.assert_array_equal(mm.ChainSVM(**settings, executor=two).fit(dataset).coef_, serial.coef_)
     file = dataset.folder / dataset.shards[-1].file
     good, checkpoint = file.read_bytes(), Checkpoint(tmp_path / "run", every=0.0)

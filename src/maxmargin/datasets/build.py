@@ -36,7 +36,7 @@ _GROWTH = 8
 _ROOM = 1.25
 """How many times its parts a shard may have before it is cut in two."""
 
-_OURS = re.compile(r"[0-9]{6,9}\.shard|\..*\.(part|lock)")
+_OURS = re.compile(r"([0-9]{6,9}|none)\.shard|\..*\.(part|lock)")
 _EXAMPLE = re.compile(r"(example|sentence pair) (\d+)")
 
 

@@ -1,8 +1,9 @@
 """Encoded training examples on disk: a folder with an index and one file per shard, which are mapped as they are used.
 
 ``index.json`` names the shards with their sizes and checksums; ``encoder.model`` holds the fitted encoder in the format
-of model files; ``000000.shard`` and so on hold the examples (:mod:`maxmargin.datasets.shard_file`). A folder without an
-index whose ``building.jsonl`` is there was not completed (:mod:`maxmargin.datasets.build`).
+of model files; ``000000.shard`` and so on hold the examples (:mod:`maxmargin.datasets.shard_file`), ``none.shard`` no
+example, for a process that needs to know their kind only. A folder without an index whose ``building.jsonl`` is there
+was not completed (:mod:`maxmargin.datasets.build`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from maxmargin import _checks, model_file
 from maxmargin._digest import digest
@@ -36,8 +39,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 _LONGEST = 600
 """Characters of an encoder's settings that are kept as they are."""
-INDEX, ENCODER, JOURNAL = "index.json", "encoder.model", "building.jsonl"
-_NAME = re.compile(r"[0-9]{6,9}\.shard")
+INDEX, ENCODER, JOURNAL, NONE = "index.json", "encoder.model", "building.jsonl", "none.shard"
+_NAME = re.compile(r"([0-9]{6,9}|none)\.shard")
 _AGAIN = "copy the folder again, or build the dataset anew"
 
 
@@ -112,7 +115,7 @@ class ShardedDataset:
         self.anchor: FloatArray | None = None
         self.change: Change | None = None
         try:
-            self.shards = tuple(Shard.parse(one) for one in index["shards"])
+            self.shards, self._none = tuple(Shard.parse(one) for one in index["shards"]), Shard.parse(index["none"])
             self.n_weights = _checks.integer("n_weights", index["n_weights"], least=0)
             self.formulation, self.has_costs = str(index["formulation"]), bool(index["costs"])
             self.settings, self._remembered = str(index["settings"]), dict(index["remembered"])
@@ -268,17 +271,24 @@ class ShardedDataset:
 
         The first time a process opens a file its checksum is compared.
         """
-        entry = self.shards[shard]
+        examples = self._examples(self.shards[shard])
+        return examples if self.change is None else self.change(examples, shard)
+
+    @property
+    def no_examples(self) -> Examples:
+        """None of the examples, but of their kind, from a file of their own; there is nothing to change."""
+        return self._examples(self._none)
+
+    def _examples(self, entry: Shard) -> Examples:
         path = self.folder / entry.file
         header, arrays = shard_file.read_once(path, entry.digest)
         try:
             found = _checked(thaw(header["examples"], arrays, self._stored.shared), entry, self._stored.n_weights)
             if self.encoder is not self._stored:
                 found["batch"] = self.encoder.rebatched(found["batch"])
-            examples = Examples(self.encoder, **found, anchor=self.anchor)
+            return Examples(self.encoder, **found, anchor=self.anchor)
         except (KeyError, FrozenError) as error:
             raise ShardError(f"{path} cannot be used: {error}; {_AGAIN}") from None
-        return examples if self.change is None else self.change(examples, shard)
 
     def __iter__(self) -> Iterator[Examples]:
         """The examples of every shard, one shard after the other."""
@@ -347,6 +357,9 @@ def write_index(
     folder: Path, encoder: Encoder, described: dict[str, Any], shards: list[Shard], formulation: str, costs: bool
 ) -> None:
     """Write the index, which makes the folder a dataset; ``described``: entries of the encoder."""
+    header, arrays = shard_file.read(folder / shards[0].file, shards[0].digest, verify=False)
+    some = Examples(encoder, **thaw(header["examples"], arrays, encoder.shared))
+    none = write_shard(folder / NONE, 0, some.select(np.zeros(0, dtype=np.int64)))
     index = {
         "format": FORMAT,
         "library": __version__,
@@ -359,6 +372,7 @@ def write_index(
         "bytes": sum(one.bytes for one in shards),
         "formulation": formulation,
         "costs": costs,
+        "none": vars(none),
         "shards": [vars(one) for one in shards],
     }
     index_file.write_index(folder / INDEX, index)

@@ -7,8 +7,9 @@ from typing import Any
 from maxmargin._digest import digest
 from maxmargin.datasets.build import renumbered
 from maxmargin.datasets.dataset import ShardedDataset
-from maxmargin.datasets.examples import ProblemSettings, refuse_loss
+from maxmargin.datasets.examples import Examples, ProblemSettings, refuse_loss
 from maxmargin.execution import Piece, PieceSource, ShardedProblem
+from maxmargin.problem import Problem
 
 
 class DatasetPieces(PieceSource):
@@ -33,11 +34,17 @@ class DatasetPieces(PieceSource):
         entry = self.dataset.shards[number]
         examples = self.dataset.examples(number)
         with renumbered(lambda: entry.first):
-            problem = examples.problem_of(*self._problem, known=number in self._known)
-            if examples.anchor is not None:
-                problem = problem.around(examples.anchor)
+            problem = self._made(examples, known=number in self._known)
         self._known.add(number)
         return Piece(problem, entry.first)
+
+    def none(self) -> Problem:
+        """From a file that holds no examples."""
+        return self._made(self.dataset.no_examples, known=False)
+
+    def _made(self, examples: Examples, *, known: bool) -> Problem:
+        problem = examples.problem_of(*self._problem, known=known)
+        return problem if examples.anchor is None else problem.around(examples.anchor)
 
     def fingerprint(self) -> dict[str, str]:
         """What identifies the problem: the index has checksums of all data."""

@@ -56,6 +56,10 @@ class PieceSource(ABC):
     def open(self, number: int) -> Piece:
         """A piece by its number; its memory is released when it is dropped. ShardError if it cannot be read."""
 
+    def none(self) -> Problem:
+        """The problem of no examples with the settings of all pieces; by default the first piece is opened for it."""
+        return self.open(0).problem.select([])
+
     def fingerprint(self) -> dict[str, str] | None:
         """What identifies the problem of all pieces, as its own fingerprint; None leaves it to a pass over them."""
         return None

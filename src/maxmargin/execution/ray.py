@@ -84,12 +84,13 @@ class Ray(Executor):
 
 
 def connected(settings: Ray) -> Any:
-    """The module of Ray, connected to a cluster."""
+    """The module of Ray, connected to a cluster; ValueError if it is not installed, or there is no such cluster."""
     try:
         import ray
     except ImportError:
         raise ValueError('executor=Ray(...) needs Ray, which is not installed: pip install "maxmargin[ray]"') from None
     if ray.is_initialized():
+        _require_same(ray, settings.address)
         return ray
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     # A new one, "local", also if somebody else has started a cluster on this machine.
@@ -98,15 +99,44 @@ def connected(settings: Ray) -> Any:
         cores = max(os.cpu_count() or 1, settings.workers)
         quiet |= {"include_dashboard": False, "num_cpus": cores}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    aside = contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO())
-    with aside[0], aside[1], warnings.catch_warnings():
+    with _quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # of no class of its own, if processes do not start in time
             where = "on this machine" if address == "local" else f"at {address!r}"
             raise ValueError(f"no Ray cluster {where}: {error}") from None
+    _given[0] = settings.address
     return ray
+
+
+_given: list[str | None] = [None]
+"""The address by which this process was connected to a cluster."""
+
+
+def _require_same(ray: Any, address: str | None) -> None:
+    """ValueError if this process is connected to another cluster than the one at an address."""
+    now = ray.get_runtime_context().gcs_address
+    if address not in (None, "auto", "local", now, _given[0]):
+        raise ValueError(
+            f"this process is connected to the Ray cluster at {now!r}, not to the one at {address!r}; call "
+            "ray.shutdown() first, or leave the address at None"
+        )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Messages of Python go nowhere, those of processes that are started not to standard output, but beside it."""
+    aside = contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO())
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # no such stream
+            out = os.dup(1)
+            stack.callback(os.close, out)
+            stack.callback(os.dup2, out, 1)
+            os.dup2(2, 1)
+        for one in aside:
+            stack.enter_context(one)
+        yield
 
 
 class Idle:
@@ -131,15 +161,23 @@ class _Worker:
     """The actor of one shard."""
 
     run = ""
+    failure: Exception | None = None
 
-    def load(self, run: str, source: PieceSource | bytes, threads: int) -> None:
-        """Begin a run with the pieces of a source, or of one as bytes."""
-        self.run, self.shard, self.threads = "", Shard(HeldPieces([])), threads
+    def load(self, run: str, source: PieceSource | bytes, threads: int, home: str = "") -> None:
+        """Begin a run with the pieces of a source, or of one as bytes; calls say what is wrong with it.
+
+        ``home``: the node of the run, so that errors can say that they are about the files of another one.
+        """
+        self.run, self.failure, self.shard, self.threads = "", None, Shard(HeldPieces([])), threads
+        self.home = home
         if run:
             _memory.keep_arrays()
         else:
             _memory.give_back()
-        self.shard = Shard(_loads(source) if isinstance(source, bytes) else source)
+        try:
+            self.shard = Shard(_loads(source) if isinstance(source, bytes) else source)
+        except Exception as error:
+            self.failure = error
         self.run = run
 
     def call(self, run: str, verb: str, message: bytes | list[Any], settles: bool) -> tuple[str, Any, bool]:
@@ -153,6 +191,8 @@ class _Worker:
                     "a worker could not load its pieces: it cannot import their classes, or is out of memory; see the "
                     "logs of Ray there"
                 )
+            if self.failure is not None:
+                raise self.failure
             shard = self.shard
             if settles:
                 shard.commit()
@@ -164,13 +204,24 @@ class _Worker:
                     result = list(shard.each(work, args, eager=eager, turn=turn))
             return "done", result, shard.differs(before)
         except Exception as error:
-            return "failed", _portable(error), False
+            return "failed", _portable(self._located(error)), False
 
-    def memories(self, settles: bool) -> tuple[bool, bytes]:
-        """Whether they are there, and the memories of all pieces as bytes: two objects, of which one is small."""
+    def _located(self, error: Exception) -> Exception:
+        """The error; one about a file says on which machine that is looked for, unless it is where the run is."""
+        import ray
+
+        if not isinstance(error, ShardError) or ray.get_runtime_context().get_node_id() == self.home:
+            return error
+        util: Any = ray.util
+        node = util.get_node_ip_address()
+        return ShardError(f"{error} (on node {node} of the Ray cluster: files must have the same paths there as here)")
+
+    def memories(self, settles: bool) -> tuple[Exception | None, bytes]:
+        """What is wrong with the source, and the memories of all pieces as bytes: two objects, one of them small."""
         if settles:
             self.shard.commit()
-        return True, _dumps(self.shard.memories)
+        wrong = None if self.failure is None else _portable(self._located(self.failure))
+        return wrong, _dumps(self.shard.memories)
 
     def restore(self, blob: bytes) -> None:
         """Set the memories of all pieces."""
@@ -236,7 +287,8 @@ class _Place:
     def start(self, actor: Any = None) -> None:
         """Another actor, by default a new one, with the memories that the last one had."""
         self.actor = self.ray.remote(_Worker).options(**self.options).remote() if actor is None else actor
-        self.actor.load.remote(self.run, self.source, self.threads)
+        home = self.ray.get_runtime_context().get_node_id()
+        self.actor.load.remote(self.run, self.source, self.threads, home)
         if self.snapshot is not None:
             self.actor.restore.remote(self.snapshot)
         for number, (verb, blob) in enumerate(self.log):
@@ -349,7 +401,8 @@ class _RaySession(Session):
                 there, kept[0] = ask(place, bool(place.log))
                 return there
 
-            self._answer(place, there, again, began)
+            if (wrong := self._answer(place, there, again, began)) is not None:
+                raise wrong
             place.snapshot, place.log = kept[0], []
             found.append(kept[0])
         return found

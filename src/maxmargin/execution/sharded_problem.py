@@ -25,7 +25,7 @@ class ShardedProblem:
     Attributes:
         source: where the pieces come from.
         session: a run's work on them; None passes over them in this process.
-        like: the problem of no examples with the settings of all pieces; None takes those of the first piece.
+        like: the problem of no examples with the settings of all pieces; None takes that of the source.
     """
 
     source: PieceSource
@@ -38,7 +38,7 @@ class ShardedProblem:
 
     @cached_property
     def _like(self) -> Problem:
-        return self.like or self.source.open(0).problem.select([])
+        return self.like or self.source.none()
 
     @cached_property
     def _session(self) -> Session:

@@ -78,7 +78,7 @@ def solve(
     saved = Checkpointer()
     if checkpoint is not None:
         shards = 1 if executor is None else executor.shards
-        saved = FileCheckpointer(checkpoint, problem, solver, random_state, callbacks, shards)
+        saved = FileCheckpointer(checkpoint, solver, random_state, callbacks, shards)
     # Overflow is a status here, not a warning: the loop checks every objective and projection for it.
     with contextlib.closing(saved), _threads.threads(n_jobs), np.errstate(over="ignore", invalid="ignore"):
         loop = _Loop(problem, solver, executor, stop or Stop(), callbacks, random_state, saved)

@@ -67,7 +67,6 @@ class FileCheckpointer(Checkpointer):
     def __init__(
         self,
         checkpoint: Checkpoint,
-        problem: BaseProblem,
         solver: Solver,
         random_state: Any,
         callbacks: Sequence[Callback],
@@ -80,7 +79,8 @@ class FileCheckpointer(Checkpointer):
                 f"with a checkpoint random_state must be None or an integer, got {shown(random_state)}"
             )
         self.checkpoint, self.solver, self.callbacks = checkpoint, solver, callbacks
-        self.identity = _identity(checkpoint, problem, solver, random_state, shards)
+        self.identity: dict[str, Any] = {}
+        self._random_state, self._shards = random_state, shards
         self._remembers = type(solver).memory_dict is not Solver.memory_dict
         self._between_steps = self._written = False
         self._resumed = False
@@ -98,6 +98,9 @@ class FileCheckpointer(Checkpointer):
 
         CheckpointError if all are damaged, or the newest is of another run.
         """
+        # A problem that is elsewhere is read there, by the workers of the run.
+        problem = carry.run.data or carry.run.problem
+        self.identity = _identity(self.checkpoint, problem, self.solver, self._random_state, self._shards)
 
         def load(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> str:
             if difference := _difference(header.get("run"), self.identity):
