@@ -86,7 +86,8 @@ class Hamming(Loss):
             costs[ones] = 0
             return costs, 0.0
         costs = np.full(n, plus, dtype=np.float64 if minus and len(ones) else np.uint8)
-        costs[ones] = -minus
+        if len(ones):  # otherwise costs are bytes, which have no sign
+            costs[ones] = -minus
         return costs, minus * len(ones)
 
 

@@ -280,7 +280,9 @@ def _columns_of(batch: Any) -> dict[str, Sequence[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Lists of rows of numbers as a matrix; everything else as it is."""
+    """Lists of rows of numbers as a matrix, arrays of objects as lists; everything else as it is."""
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:  # lists in batches of NumPy arrays
+        value = value.tolist()
     rows = isinstance(value, list) and value and isinstance(value[0], (list, np.ndarray)) and len(value[0])
     if rows and isinstance(value[0][0], (int, float, np.number)) and not isinstance(value[0][0], bool):
         return np.array(value, dtype=np.float64)
