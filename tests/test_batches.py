@@ -122,23 +122,3 @@ def test_several_columns_are_tuples(tmp_path):
     predictor = mm.BatchPredictor(tmp_path / "aligner", input=("en", "fr"), output="links", adapt=False)
     found = predictor({"en": part.source, "fr": part.target})["links"]
     assert list(found) == [one.tolist() for one in mm.load(tmp_path / "aligner").predict(pairs, adapt=False)]
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.timeout(180)
-def test_ray_data(tagger):
-    data = pytest.importorskip("ray.data", reason="needs ray[data]")
-    import ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-    try:
-        rows = data.from_items([{"id": at, "tokens": SENTENCES[at % 3]} for at in range(12)])
-        for form in ("numpy", "pyarrow"):
-            found = rows.map_batches(
-                mm.BatchPredictor(tagger, input="tokens", output="pos"), batch_size=5, batch_format=form
-            ).take_all()
-            expected = mm.load(tagger).predict(SENTENCES)
-            got = {row["id"]: list(row["pos"]) for row in found}
-            assert got == {at: expected[at % 3] for at in range(12)}
-    finally:
-        ray.shutdown()

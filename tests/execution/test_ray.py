@@ -291,3 +291,102 @@ def test_datasets_are_opened_by_the_workers(two: Ray, tmp_path: Path, monkeypatc
             checkpoint.remove()
     again = mm.ChainSVM(**settings, executor=two, checkpoint=checkpoint).fit(dataset)
     np.testing.assert_array_equal(again.coef_, serial.coef_)
+
+
+WORDS = ["the", "house", "is", "big", "a", "book", "was", "small"]
+
+
+def aligned(folder: Path, n: int = 12) -> tuple[Path, Path]:
+    """Files of sentence pairs, words and their mirror images, and of their links."""
+    rng = np.random.default_rng(0)
+    sentences = [rng.choice(WORDS, size=4).tolist() for _ in range(n)]
+    text, gold = folder / "pairs.txt", folder / "links.txt"
+    text.write_text("".join(f"{' '.join(s)} ||| {' '.join(word[::-1] for word in s)}\n" for s in sentences))
+    gold.write_text("0-0 1-1 2-2 3-3\n" * n)
+    return text, gold
+
+
+def test_align_train_on_ray(two: Ray, tmp_path: Path) -> None:
+    """Translation models and weights have the bits of two shards here; so have those of annotated pairs in a folder."""
+    from maxmargin.tasks.alignment import WordAligner
+    from maxmargin.tasks.alignment.io.sentences import read_annotated
+    from maxmargin.tasks.alignment.sharding import train_aligner_on
+    from maxmargin.tasks.alignment.training import AlignerSettings
+
+    text, gold = aligned(tmp_path)
+    given: dict[str, Any] = {"C": 0.1, "false_negative": 2.0, "tol": 0.01, "rounds": 1}
+    options = ["--C", "0.1", "--false-negative", "2", "--tol", "0.01", "--jobs", "1", "--json"]
+    files = ["--source", str(text), "--gold", str(gold)]
+    command("align", "train", *files, *options, "--out", str(tmp_path / "model"), "--ray", "local")
+    serial = WordAligner(**{**given, "rounds": 2}, executor=Serial(shards=2)).fit(*read_annotated(text, None, gold))
+    np.testing.assert_array_equal(mm.load(tmp_path / "model").weights, serial.coef_)
+    how = WordAligner(**given)
+    dataset = how.build_dataset(tmp_path / "data", read_annotated(text, None, gold), shard_parts=150, block_examples=3)
+    assert len(dataset.shards) == 2
+    one, other = (
+        train_aligner_on(dataset, AlignerSettings(**given, executor=executor)) for executor in (two, Serial(shards=2))
+    )
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_rerank_train_on_ray(two: Ray, tmp_path: Path) -> None:
+    from maxmargin.tasks.reranking import Reranker
+
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 2)) for _ in range(10)]
+    gains = [x[:, 0] + 0.1 * rng.normal(size=4) for x in X]
+    fits = [Reranker(C=1.0, folds=0, executor=executor).fit(X, gains) for executor in (two, Serial(shards=2))]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    lines = [f"{i} ||| a ||| x= {row[0]:.3f} y= {row[1]:.3f}\n" for i, x in enumerate(X) for row in x]
+    (tmp_path / "nbest").write_text("".join(lines))
+    (tmp_path / "gains").write_text("".join(f"{gain:.3f}\n" for own in gains for gain in own))
+    files = ["--nbest", str(tmp_path / "nbest"), "--metric", str(tmp_path / "gains")]
+    options = [*files, "--C", "1", "--folds", "0", "--json", "--out", str(tmp_path / "model")]
+    command("rerank", "train", *options, "--ray", "local", "--workers", "2")
+    assert mm.load(tmp_path / "model").metadata["status"] == "converged"
+    assert "mert tunes all lists in this process" in failed(
+        "rerank", "train", *files, "--method", "mert", "--out", str(tmp_path / "model"), "--ray", "local"
+    )
+
+
+def test_segment_train_on_ray(two: Ray, tmp_path: Path) -> None:
+    from maxmargin.tasks.segmentation import ScanSegmenter, write_scan
+    from maxmargin.tasks.segmentation.drawings import drawn_scans
+
+    scans, points = drawn_scans(3, points=300)
+    for number, (scan, labels) in enumerate(zip(scans, points, strict=True)):
+        write_scan(tmp_path / f"street{number}.ply", scan, labels)
+    stages = ["--classifier", "linear", "--stages", "1", "--folds", "2", "--jobs", "1", "--json"]
+    given = ["--scans", str(tmp_path), "--classes", "ground,tree,wall", "--voxel", "0.7", *stages]
+    command("segment", "train", *given, "--out", str(tmp_path / "model"), "--ray", "local")
+    assert mm.load(tmp_path / "model").metadata["status"] == "converged"
+    quick: dict[str, Any] = {"voxel": 0.7, "classifier": "linear", "stages": 1, "folds": 2, "tol": 1e-2}
+    dataset = ScanSegmenter(**quick).build_dataset(tmp_path / "data", (scans, points), shard_parts=2000)
+    assert len(dataset.shards) > 1
+    fits = [ScanSegmenter(**quick, executor=executor).fit(dataset) for executor in (two, Serial(shards=2))]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ray_data(two: Ray, tmp_path: Path) -> None:
+    """A source of examples, also from Parquet, and a table that predictions are added to."""
+    data = pytest.importorskip("ray.data", reason="needs ray[data]")
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(int(rng.integers(1, 5)), 3)) for _ in range(20)]
+    y = [["ab"[int(row[0] > 0)] for row in x] for x in X]
+    svm = mm.ChainSVM(C=1.0, classes=["a", "b"])
+    expected = svm.set_params(executor=two).fit(X, y)
+    two.idle.actors.clear()  # they hold the processors that Ray Data waits for
+    items = [{"number": i, "features": x.tolist(), "labels": own} for i, (x, own) in enumerate(zip(X, y, strict=True))]
+    data.from_items(items).write_parquet(str(tmp_path / "rows"))
+    rows = data.read_parquet(str(tmp_path / "rows")).materialize()
+    order = [row["number"] for row in rows.take_all()]
+    source = mm.datasets.ColumnSource(rows, "features", "labels", block_examples=9)
+    dataset = svm.build_dataset(tmp_path / "data", source)
+    found = svm.set_params(executor=None).fit(dataset).coef_
+    np.testing.assert_array_equal(found, svm.fit([X[i] for i in order], [y[i] for i in order]).coef_)
+    svm.save(tmp_path / "model")
+    predictor = mm.BatchPredictor(tmp_path / "model", input="features")
+    predicted = rows.map_batches(predictor, batch_size=7).take_all()
+    assert [list(row["predicted"]) for row in predicted] == svm.predict([X[row["number"]] for row in predicted])
+    np.testing.assert_allclose(found, expected.coef_, atol=1e-3)
