@@ -5,9 +5,10 @@
 Each command is first run to its end. Then it is started again and again in an empty folder, and gets a signal after a
 time drawn from the length of its run. What a user may expect: SIGINT, SIGTERM and SIGHUP end the command with the exit
 code 130, 143 or 129 and one line, without a traceback; its output is whole or not there, or a model is the best so
-far; nothing else is left, but for the checkpoints of ``tag train``, from which ``--resume`` gets the model of the first
-run, bit for bit. SIGKILL, for commands with checkpoints only, may leave a temporary file or a lock, which ``--resume``
-removes. In its first hundredths of a second the process is Python's, which starts; what it says then is counted apart.
+far; nothing else is left, but for the checkpoints of commands that train, from which ``--resume`` gets the model of
+the first run, bit for bit. SIGKILL, for commands with checkpoints only, may leave a temporary file or a lock, which
+``--resume`` removes. In its first hundredths of a second the process is Python's, which starts; what it says then is
+counted apart.
 Prints one JSON object; ``bad`` holds what else was seen.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,8 +28,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import command_inputs
 import numpy as np
 
+from maxmargin import model_file
 from maxmargin.model import load
 from maxmargin.model_file import ModelFileError
 
@@ -43,12 +47,16 @@ class Command:
     """A command line with the files of :func:`write_inputs` as ``{name}``; it is run in a folder of its own."""
 
     line: str
-    resumes: bool = False
 
     @property
     def name(self) -> str:
         """The verb, such as ``tag train``."""
         return " ".join(self.line.split()[:2])
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it has checkpoints."""
+        return self.name.endswith(("train", "bootstrap"))
 
     def started(self, inputs: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
         """Start it."""
@@ -64,21 +72,21 @@ class Command:
 
 
 TAG = "--tol 1e-6 --max-iter 60 --columns word,pos,label,_ --label label --save-every 0 --jobs 1"
-PAIRS = "--source {test.en} --target {test.fr}"
+PAIRS = "--source {en} --target {fr}"
 COMMANDS = [
     Command("version"),
     Command("inspect {tagger}"),
-    Command(f"tag train {{tokens}} --dev {{dev}} --out model {TAG}", resumes=True),
+    Command(f"tag train {{tokens}} --dev {{dev}} --out model {TAG}"),
     Command("tag predict {tagger} {tokens} --out labeled"),
     Command("tag predict {tagger} {tokens} --k-best 5"),
     Command("tag evaluate {tagger} {dev} --confusion confusions.png"),
     Command("tag inspect {tagger}"),
-    Command("align train --source {train.en} --target {train.fr} --gold {train.links} --out model --jobs 1"),
-    Command("align bootstrap --bitext-source {train.en} --bitext-target {train.fr} --out model --jobs 1"),
+    Command("align train --source {en} --target {fr} --gold {links} --out model --jobs 1"),
+    Command("align bootstrap --bitext-source {en} --bitext-target {fr} --out model --jobs 1"),
     Command(f"align predict {{aligner}} {PAIRS} --confidence"),
-    Command(f"align evaluate --gold {{test.links}} --predicted {{test.links}} {PAIRS}"),
-    Command(f"align symmetrize {{test.links}} {{test.links}} {PAIRS}"),
-    Command(f"align show {PAIRS} --links {{test.links}} --html page.html"),
+    Command(f"align evaluate --gold {{links}} --predicted {{links}} {PAIRS}"),
+    Command(f"align symmetrize {{links}} {{links}} {PAIRS}"),
+    Command(f"align show {PAIRS} --links {{links}} --html page.html"),
     Command("align inspect {aligner}"),
     Command(
         "segment train --images {images} --masks {masks} --classes ground,leaf --stages 2 --folds 2 --regions 100 "
@@ -99,33 +107,16 @@ COMMANDS = [
 
 
 def write_inputs(folder: Path) -> None:
-    """Write the files that commands read, from the corpora and drawings of the package."""
-    from maxmargin.tasks import alignment, reranking, segmentation, tagging
-    from maxmargin.tasks.reranking import write_lattices, write_nbest
-    from maxmargin.tasks.segmentation.drawings import drawn_pictures, drawn_scans
+    """Write the files that commands read, from the corpora and drawings of the package, and a model of each task."""
+    from maxmargin.tasks import reranking, segmentation
+    from maxmargin.tasks.segmentation.drawings import drawn_scans
 
-    train, rest = tagging.load_corpus().split()
-    train.select(range(150)).write(folder / "tokens")
-    rest.select(range(40)).write(folder / "dev")
-    for name, part in zip(("train", "test"), alignment.load_corpus().split(), strict=True):
-        for side, sentences in (("en", part.source), ("fr", part.target)):
-            (folder / f"{name}.{side}").write_text("".join(" ".join(words) + "\n" for words in sentences))
-        with open(folder / f"{name}.links", "w", encoding="utf-8") as file:
-            alignment.write_links(file, part.references)
-    codes = segmentation.parse_classes("ground=0 leaf=255").codes()
-    for name in ("images", "masks", "scans"):
-        (folder / name).mkdir()
-    for at, (image, mask) in enumerate(zip(*drawn_pictures(8, size=(60, 80)), strict=True)):
-        segmentation.write_image(folder / "images" / f"{at}.png", image)
-        segmentation.write_mask(folder / "masks" / f"{at}.png", mask, codes)
+    command_inputs.write_inputs(folder, sentences=150, pictures=8, lists=120)
+    (folder / "scans").mkdir()
     for at, (scan, labels) in enumerate(zip(*drawn_scans(3, points=800), strict=True)):
         segmentation.write_scan(folder / "scans" / f"{at}.ply", scan, labels)
-    lists = reranking.made_lists(120, seed=1)
-    write_nbest(lists, folder / "nbest")
-    for number in (0, 1):
-        (folder / f"ref{number}").write_text("".join(f"{texts[number]}\n" for texts in lists.references or ()))
-    (folder / "first").write_text("".join(f"{lists.texts[at]}\n" for at in lists.offsets[:-1]))
-    write_lattices(reranking.made_lattices(20, seed=1), folder / "lattices")
+    reranking.write_lattices(reranking.made_lattices(20, seed=1), folder / "lattices")
+    shutil.copy(folder / "ref0", folder / "first")
     for name, line in {
         "tagger": "tag train {tokens} --out model --columns word,pos,label,_ --label label",
         "aligner": next(one.line for one in COMMANDS if one.name == "align train"),
@@ -145,20 +136,11 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
-    from maxmargin import model_file
-
     data = path.read_bytes()
     if data.startswith(model_file.MAGIC):
-        header, arrays = model_file.read(path)
-        parts = [json.dumps(_timeless(header), sort_keys=True).encode(), *(one.tobytes() for one in arrays.values())]
-        data = b"".join(parts)
+        header, arrays = command_inputs.contents(path)
+        data = b"".join([json.dumps(header, sort_keys=True).encode(), *arrays.values()])
     return hashlib.sha256(data).hexdigest()
-
-
-def _timeless(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _timeless(one) for name, one in value.items() if "seconds" not in name}
-    return [_timeless(one) for one in value] if isinstance(value, list) else value
 
 
 def interrupted(

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+import command_inputs
 import durability
 
-NAMES = ("tag train", "align train", "segment train", "fit", "fit, files")
+NAMES = ("tag train", "align train", "segment train", "fit", "fit, Extragradient, files")
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory) -> Path:
     pytest.importorskip("skimage", reason="needs the images extra")
     folder = tmp_path_factory.mktemp("inputs")
-    durability.write_inputs(folder)
+    command_inputs.write_inputs(folder)
     return folder
 
 

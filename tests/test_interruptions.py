@@ -23,6 +23,9 @@ from maxmargin.model import load
 from maxmargin.optimization.checkpoints.files import PREVIOUS
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+import command_inputs
+
 TAG = ("--columns", "word,pos,label,_", "--label", "label", "--jobs", "1")
 LONG = (*TAG, "--C", "0.1", "--folds", "0", "--tol", "1e-9", "--max-iter", "40")
 ALIGN = ("--C", "0.1", "--false-negative", "2", "--tol", "1e-2", "--jobs", "1")
@@ -35,27 +38,8 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 def files(tmp_path_factory) -> Path:
     """Inputs of the commands, and a model of each task."""
     pytest.importorskip("skimage", reason="needs the images extra")
-    from maxmargin.tasks import alignment, reranking, segmentation, tagging
-    from maxmargin.tasks.segmentation.drawings import drawn_pictures
-
     folder = tmp_path_factory.mktemp("interrupted")
-    train, rest = tagging.load_corpus().split()
-    train.select(range(30)).write(folder / "tokens")
-    rest.select(range(10)).write(folder / "dev")
-    part = alignment.load_corpus().select(range(0, 240, 8))
-    for side, sentences in (("en", part.source), ("fr", part.target)):
-        (folder / side).write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf-8")
-    with open(folder / "links", "w", encoding="utf-8") as file:
-        alignment.write_links(file, part.references)
-    codes = segmentation.parse_classes("ground=0 leaf=255").codes()
-    for name in ("images", "masks"):
-        (folder / name).mkdir()
-    for at, (image, mask) in enumerate(zip(*drawn_pictures(3, size=(32, 40)), strict=True)):
-        segmentation.write_image(folder / "images" / f"{at}.png", image)
-        segmentation.write_mask(folder / "masks" / f"{at}.png", mask, codes)
-    reranking.write_nbest(reranking.made_lists(20, seed=1, size=10), folder / "nbest")
-    lists = reranking.made_lists(20, seed=1, size=10)
-    (folder / "ref").write_text("".join(f"{texts[0]}\n" for texts in lists.references), encoding="utf-8")
+    command_inputs.write_inputs(folder, sentences=40, pictures=3, lists=20)
     for name, line in TRAINING.items():
         words = [word.format(files=folder) for word in line]
         answer = runner.invoke(app, [*words, "--out", str(folder / name)])
@@ -78,7 +62,7 @@ TRAINING = {
         *ALIGN,
     ),
     "segmenter": ("segment", "train", "--images", "{files}/images", "--masks", "{files}/masks", *SEGMENT),
-    "reranker": ("rerank", "train", "--nbest", "{files}/nbest", "--references", "{files}/ref", *RERANK),
+    "reranker": ("rerank", "train", "--nbest", "{files}/nbest", "--references", "{files}/ref0", *RERANK),
 }
 SOLVING = "maxmargin.optimization.loop:certify"
 SAVING = "maxmargin.model_file:os.fsync"
