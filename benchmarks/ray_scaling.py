@@ -1,14 +1,14 @@
 """What a round of Ray costs, and what two workers gain over one, on machine-aligned pairs as in the 2005 report.
 
-    python benchmarks/ray_scaling.py [--data FOLDER] [--pairs 5000] [--iterations 30] [--weights 0]
+    python benchmarks/ray_scaling.py [--data FOLDER] [--pairs 5000] [--iterations 30]
 
-Prints one JSON object. First milliseconds of a round of two actors that do nothing, and of a call of a session that
-does nothing with messages as long as the weights (or as ``--weights``). Then, for iterations of dual extragradient on
-one worker and on two of one thread each, which take turns: seconds of wall time; CPU seconds of this process, and of
-each worker's work; and the critical path, which is this process and the slowest worker. ``ideal`` is the critical path
-of two workers whose shards take what they took one worker, one after the other: what is lost against it is the cost of
-working at the same time (memory, caches, other processes). Medians. Without the data of the Hansards, two synthetic
-languages.
+Prints one JSON object. First milliseconds, least and median, of a round of two actors that do nothing, and of a call of
+a session with two workers that send back the weights they are given, for several lengths of these. Then, for iterations
+of dual extragradient on one worker and on two of one thread each, which take turns: seconds of wall time; CPU seconds
+of this process, and of each worker's work; and the critical path, which is this process and the slowest worker.
+``ideal`` is the critical path of two workers whose shards take what they took one worker, one after the other: what is
+lost against it is the cost of working at the same time (memory, caches, other processes). Medians. Without the data of
+the Hansards, two synthetic languages.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,19 @@ from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
 from maxmargin.training import Settings
 
+LENGTHS = (380, 10_000, 100_000, 1_000_000, 10_000_000)
+"""Of weights in messages."""
 
-def median(call: Callable[[], Any], times: int) -> float:
+
+def milliseconds(call: Callable[[], Any], times: int) -> list[float]:
+    """The least and the median time of a call."""
     call()
     seconds = []
     for _ in range(times):
         began = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds))
+    return [1e3 * min(seconds), 1e3 * float(np.median(seconds))]
 
 
 def nothing(piece: Piece, memory: Any, weights: Any) -> tuple[tuple[Any], Any]:
@@ -124,7 +129,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="Folder of the Hansards.")
     parser.add_argument("--pairs", type=int, default=5000)
     parser.add_argument("--iterations", type=int, default=30)
-    parser.add_argument("--weights", type=int, default=0, help="Length of the messages of calls that do nothing.")
     options = parser.parse_args()
     text = alignment.synthetic(40, options.pairs) if options.data is None else alignment.hansards(options.data)
     encoder = text.encoder(withheld=alignment.WITHHELD)
@@ -133,9 +137,12 @@ def main() -> None:
     ray = connected(two)
     actors = [ray.remote(Idle).remote() for _ in range(2)]
     found: dict[str, Any] = {"parts": problem.n_parts, "weights": problem.n_weights}
-    found["no-op Ray round, ms"] = 1e3 * median(lambda: ray.get([actor.call.remote() for actor in actors]), 200)
-    session, message = two.open(HeldPieces.of(problem, None, 2)), np.zeros(options.weights or problem.n_weights)
-    found["no-op session call, ms"] = 1e3 * median(lambda: session.sums(nothing, message), 200)
+    found["no-op Ray round, ms"] = milliseconds(lambda: ray.get([actor.call.remote() for actor in actors]), 200)
+    session = two.open(HeldPieces.of(problem, None, 2))
+    found["call with so many weights, ms"] = {
+        length: milliseconds(partial(session.sums, nothing, np.zeros(length)), 200 if length < 10**6 else 10)
+        for length in LENGTHS
+    }
     session.close()
     runs = {"one worker": Steps(problem, one, 1), "two workers": Steps(problem, two, 2)}
     halves = Steps(problem, alone, 2)  # the shards of two workers, one after the other
