@@ -5,7 +5,8 @@
 Prints one JSON object. First milliseconds, least and median, of a round of two actors that do nothing, and of a call of
 a session with two workers that send back the weights they are given, for several lengths of these. Then, for iterations
 of dual extragradient on one worker and on two of one thread each, which take turns: seconds of wall time; CPU seconds
-of this process, and of each worker's work; and the critical path, which is this process and the slowest worker.
+of this process, and of each worker's work; and the critical path, which is this process and the slowest worker. And the
+same without Ray, in this process.
 ``ideal`` is the critical path of two workers whose shards take what they took one worker, one after the other: what is
 lost against it is the cost of working at the same time (memory, caches, other processes). Medians. Without the data of
 the Hansards, two synthetic languages.
@@ -16,6 +17,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import pickle
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -29,7 +32,8 @@ sys.path.insert(0, str(Path(__file__).parent / "papers"))
 import alignment_workloads as alignment
 
 import maxmargin as mm
-from maxmargin.execution import HeldPieces, Piece, Ray, Session, ShardedProblem
+from maxmargin import _threads
+from maxmargin.execution import Executor, HeldPieces, Piece, Ray, Serial, Session, ShardedProblem
 from maxmargin.execution.ray import connected
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
@@ -61,6 +65,11 @@ def timed(piece: Any, memory: Any, work: Any, *args: Any) -> tuple[Any, Any]:
     return (*found, [time.thread_time() - began]), memory
 
 
+def peak(piece: Any, memory: Any) -> tuple[tuple[list[float]], Any]:
+    """The largest memory of the process, mapped pages of Ray's store included."""
+    return ([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024],), memory
+
+
 class Watched:
     """A session whose sums are timed where they are made, shard by shard."""
 
@@ -81,7 +90,8 @@ class Watched:
 class Steps:
     """Iterations of a solver, timed one by one."""
 
-    def __init__(self, problem: Any, executor: Ray, pieces: int) -> None:
+    def __init__(self, problem: Any, executor: Executor, pieces: int, threads: int = 1) -> None:
+        self.executor, self.threads = executor, threads
         self.solver = mm.DualExtragradient(store_duals=False, warm_starts=False)
         source = HeldPieces.of(problem, self.solver.shard_size, pieces)
         session = executor.open(source)
@@ -94,7 +104,8 @@ class Steps:
 
     def step(self) -> None:
         """One iteration."""
-        self.state = self.solver.step(self.run, self.state)
+        with _threads.threads(self.threads):
+            self.state = self.solver.step(self.run, self.state)
 
     def measure(self) -> None:
         """One iteration, timed."""
@@ -108,11 +119,14 @@ class Steps:
     def found(self) -> dict[str, Any]:
         """Seconds of an iteration."""
         workers = np.array(self.workers)
+        if isinstance(self.executor, Serial):
+            return {"wall": float(np.median(self.wall)), "CPU": float(np.median(self.driver))}
         return {
             "wall": float(np.median(self.wall)),
             "driver CPU": float(np.median(self.driver)),
             "worker CPU": np.median(workers, axis=0).tolist(),
             "critical path": float(np.median(np.array(self.driver) + workers.max(axis=1))),
+            "worker MB": self.run.session.sums(peak)[0],
         }
 
 
@@ -137,21 +151,27 @@ def main() -> None:
     ray = connected(two)
     actors = [ray.remote(Idle).remote() for _ in range(2)]
     found: dict[str, Any] = {"parts": problem.n_parts, "weights": problem.n_weights}
+    found["bytes a part"] = len(pickle.dumps(problem, 5)) / problem.n_parts
     found["no-op Ray round, ms"] = milliseconds(lambda: ray.get([actor.call.remote() for actor in actors]), 200)
-    session = two.open(HeldPieces.of(problem, None, 2))
+    session = Ray(workers=2, threads=1).open(HeldPieces.of(problem, None, 2))
     found["call with so many weights, ms"] = {
         length: milliseconds(partial(session.sums, nothing, np.zeros(length)), 200 if length < 10**6 else 10)
         for length in LENGTHS
     }
     session.close()
-    runs = {"one worker": Steps(problem, one, 1), "two workers": Steps(problem, two, 2)}
+    del session
+    here = {
+        "here, one thread": Steps(problem, Serial(), 1),
+        "here, two threads": Steps(problem, Serial(), 1, threads=2),
+    }
+    runs = {**here, "one worker": Steps(problem, one, 1), "two workers": Steps(problem, two, 2)}
     halves = Steps(problem, alone, 2)  # the shards of two workers, one after the other
     for _ in range(options.iterations):
         for steps in (*runs.values(), halves):
             steps.measure()
     found |= {f"seconds an iteration, {name}": steps.found() for name, steps in runs.items()}
     separate = [np.median(own) for own in np.array(halves.pieces).T]
-    slow, fast = (found[f"seconds an iteration, {name}"] for name in runs)
+    slow, fast = (found[f"seconds an iteration, {name}"] for name in ("one worker", "two workers"))
     ideal = fast["driver CPU"] + max(separate)
     found |= {
         "speedup, wall": slow["wall"] / fast["wall"],
