@@ -231,6 +231,40 @@ def test_bootstrap_of_other_sentences():
     assert found.count("\n") == 6
 
 
+def test_shard_and_bootstrap_from_the_folder(tmp_path):
+    """The links of the text and of the folder are the same; a folder that is there is replaced only if asked."""
+    made = str(tmp_path / "shards")
+    found = json.loads(run("shard", *BITEXT, "--out", made, "--json"))
+    assert (found["folder"], found["bitext_pairs"], found["shards"]) == (made, 260, 1)
+    few = "--tol", "0.1", "--pairs", "20"
+    links = [run("bootstrap", *text, *few) for text in (BITEXT, ("--bitext-source", made))]
+    assert links[0] == links[1]
+    assert "overwrite" in failed("shard", *BITEXT, "--out", made)
+    again = json.loads(run("shard", *BITEXT, "--out", made, "--shard-pairs", "100", "--overwrite", "--json"))
+    assert again["shards"] == 3
+    assert again["words"] == found["words"]
+    (tmp_path / "shards" / "000001.shard").unlink()
+    assert "000001.shard is missing" in failed("bootstrap", "--bitext-source", made, *few)
+    assert "--bitext-target" in failed("bootstrap", "--bitext-source", made, "--bitext-target", "all.fr", *few)
+    assert "nowhere.en" in failed("shard", "--bitext-source", "nowhere.en", "--out", str(tmp_path / "other"))
+
+
+def test_bootstrap_on_ray_writes_links_only(tmp_path, monkeypatch):
+    """As a process, whose standard output has the links of the same shards in one process, and nothing else."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    made = str(tmp_path / "shards")
+    run("shard", *BITEXT, "--out", made, "--shard-pairs", "100")
+    few = "bootstrap", "--bitext-source", made, "--tol", "0.1", "--pairs", "20", "--jobs", "1"
+    command = [sys.executable, "-m", "maxmargin", "align", *few, "--ray", "local", "--workers", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    bootstrap = import_module("maxmargin.tasks.alignment.cli.bootstrap")
+    monkeypatch.setattr(bootstrap, "executor_of", lambda ray, workers: mm.execution.Serial(shards=workers))
+    assert done.stdout == run(*few, "--workers", "2")
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert "--workers needs --ray" in failed(*few, "--workers", "2")
+
+
 OUT = "--out", "never"
 FEW = "bootstrap", *BITEXT, "--tol", "0.05", "--pairs", "20"
 
