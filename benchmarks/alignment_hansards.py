@@ -317,8 +317,10 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     file = options.out.with_suffix(".jsonl")
-    again = options.redraw or options.only != PARTS
-    records: Records = [json.loads(line) for line in need(file).read_text().splitlines()] if again else []
+    if options.redraw and not file.exists():
+        parser.error(f"--redraw: there are no results in {file}; measure first")
+    again = options.redraw or (options.only != PARTS and file.exists())
+    records: Records = [json.loads(line) for line in file.read_text().splitlines()] if again else []
     if not options.redraw:
         need(options.data / "alignment/hansards")
         measure(options, Results(file, records))
