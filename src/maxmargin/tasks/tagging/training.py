@@ -43,7 +43,7 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.extraction import read_whole
-from maxmargin.tasks.tagging.encoder.labels.constraints import odd_sentences
+from maxmargin.tasks.tagging.encoder.labels.constraints import without_odd
 from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
@@ -118,9 +118,9 @@ def train_tagger(
         weight = checks.weights(sample_weight, len(data.lengths))
         per_token = None if loss_weight is None else checks.per_variable(loss_weight, data.lengths)
         data = replace(data, sentence_weight=weight, loss_weight=per_token)
-        odd = odd_sentences(encoder.weight_layout.constraints, data)
-        if odd.size:  # their labels are not among the outputs
-            data = data.select(np.setdiff1d(np.arange(len(data.lengths)), odd))
+        given = len(data.lengths)
+        data, _ = without_odd(encoder.weight_layout.constraints, data)  # as their labels are not among the outputs
+        left_out = given - len(data.lengths)
         if dev is not None and encoder.repair and isinstance(dev, (tuple, list)) and len(dev) == 2:
             dev = dev[0], encoder.gold(*dev)[0]
         began = time.perf_counter()
@@ -145,7 +145,7 @@ def train_tagger(
     metadata = {
         "sentences": len(data.lengths),
         "tokens": len(data.codes),
-        **({"left_out": len(odd)} if odd.size else {}),
+        **({"left_out": left_out} if left_out else {}),
         **({"repaired": data.repaired} if encoder.repair else {}),
         "support": encoder.support,
         "preset": encoder.preset,

@@ -26,7 +26,7 @@ from maxmargin.tasks.tagging.encoder.extraction import (
     TemplateExtractor,
     TokenRows,
 )
-from maxmargin.tasks.tagging.encoder.labels.constraints import constraints_of_blocks, odd_sentences
+from maxmargin.tasks.tagging.encoder.labels.constraints import transition_constraints, without_odd
 from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout, pair_codes
 from maxmargin.tasks.tagging.io.table import Codes, TokenTable
@@ -196,19 +196,12 @@ def observed_layout(
     support = GrowingSupport(d, k)
     edge_support = GrowingSupport(extractor.n_edge_attributes, k**2) if of_edges else None
     for data in blocks:
-        data = without_odd(layout, data)[0]
+        data = without_odd(layout.constraints, data)[0]
         support.add(data.rows.tokens.entries, data.codes.astype(np.int64))
         if edge_support is not None and data.rows.edges is not None:
             edge_support.add(data.rows.edges.entries, pair_codes(data, k))
     edges = None if edge_support is None else edge_support.support()
     return replace(layout, support=support.support(), edge_support=edges)
-
-
-def without_odd(layout: WeightLayout, data: LabeledRows) -> tuple[LabeledRows, IntArray]:
-    """Return the sentences whose labels satisfy the constraints, and their numbers."""
-    odd = odd_sentences(layout.constraints, data)
-    kept = np.setdiff1d(np.arange(len(data.lengths)), odd)
-    return (data.select(kept) if odd.size else data), kept
 
 
 def learned_constraints(
@@ -226,4 +219,4 @@ def learned_constraints(
             )
             yield LabeledRows(TokenRows(nothing), codes), X
 
-    return constraints_of_blocks(given, forbidden, labels, data)
+    return transition_constraints(given, forbidden, labels, data)

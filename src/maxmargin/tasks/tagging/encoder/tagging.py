@@ -35,7 +35,12 @@ from maxmargin.tasks.tagging.encoder.extraction import (
     TokenRows,
     first_token,
 )
-from maxmargin.tasks.tagging.encoder.labels.constraints import check_gold, check_unchanged, transition_constraints
+from maxmargin.tasks.tagging.encoder.labels.constraints import (
+    check_gold,
+    check_unchanged,
+    transition_constraints,
+    without_odd,
+)
 from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.labels.repair import repaired
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
@@ -174,7 +179,7 @@ class TaggingEncoder(Encoder):
         given.check_lengths(rows.lengths)
         data, k, layout = LabeledRows(rows, codes, repaired=mended), len(labels), self.weight_layout
         if not self.fitted:
-            constraints = transition_constraints(self.constraints, self.forbidden, labels, data, X)
+            constraints = transition_constraints(self.constraints, self.forbidden, labels, lambda: [(data, X)])
             edges = None if rows.edges is None else Support.empty(k**2)
             layout = WeightLayout(k, self.order, constraints, Support.empty(k), edges)
         elif layout.constraints is not None:
@@ -233,7 +238,7 @@ class TaggingEncoder(Encoder):
         for data in streaming.labeled_rows(self.extractor, coded(), self.crossed):
             if len(data.codes) != int(data.lengths.sum()):
                 raise ValueError(f"{len(data.codes)} labels for {int(data.lengths.sum())} tokens; give each token one")
-            data, kept = streaming.without_odd(self.weight_layout, data)
+            data, kept = without_odd(self.weight_layout.constraints, data)
             yield waiting.popleft().of(data.rows, (data.codes, [str(one) for one in self.classes or ()]), kept)
 
     @property

@@ -32,48 +32,27 @@ SHOWN = 3
 """Number of odd labels that a warning names."""
 
 
+Blocks = Callable[[], Iterable[tuple[LabeledRows, Any]]]
+"""Returns labeled sentences, all at once or in blocks, each with the input that it comes from, for errors."""
+
+
 def transition_constraints(
-    given: Any, forbidden: Any, labels: tuple[Hashable, ...], data: LabeledRows, X: Any
+    given: Any, forbidden: Any, labels: tuple[Hashable, ...], blocks: Blocks
 ) -> TransitionConstraints | None:
     """Return the constraints for labels, None for none; ValueError if the data violate those that were asked for.
 
-    Those that are recognized may be violated by a few sentences, which :func:`odd_sentences` returns.
+    Those that are recognized may be violated by a few sentences, which :func:`without_odd` leaves out.
 
     Args:
         given: None, a TransitionConstraints, or one of :data:`NAMED`.
         forbidden: pairs of labels that may not follow each other.
         labels: all labels.
-        data: labeled sentences.
-        X: the input they come from, for errors.
+        blocks: the labeled sentences.
     """
     constraints, names = _given(given, labels), [str(label) for label in labels]
     more = _forbidden(forbidden, names)
     if isinstance(given, str) and given == "auto":
-        constraints = _recognized(names, data, X) if len(set(names)) == len(names) else None
-        asked = more
-    else:
-        asked = constraints if more is None else more if constraints is None else constraints & more
-    if asked is not None:
-        check_gold(asked, data, X, labels)
-    if more is not None:
-        constraints = more if constraints is None else constraints & more
-    return None if constraints is None or constraints.allows_all else constraints
-
-
-def constraints_of_blocks(
-    given: Any,
-    forbidden: Any,
-    labels: tuple[Hashable, ...],
-    blocks: Callable[[], Iterable[tuple[LabeledRows, Any]]],
-) -> TransitionConstraints | None:
-    """As :func:`transition_constraints`, for completely labeled sentences that come in blocks.
-
-    ``blocks`` returns an iterator of labeled sentences and the inputs that they come from.
-    """
-    constraints, names = _given(given, labels), [str(label) for label in labels]
-    more = _forbidden(forbidden, names)
-    if isinstance(given, str) and given == "auto":
-        constraints = _recognized_in_blocks(names, blocks()) if len(set(names)) == len(names) else None
+        constraints = _recognized(names, blocks) if len(set(names)) == len(names) else None
         asked = more
     else:
         asked = constraints if more is None else more if constraints is None else constraints & more
@@ -83,36 +62,6 @@ def constraints_of_blocks(
     if more is not None:
         constraints = more if constraints is None else constraints & more
     return None if constraints is None or constraints.allows_all else constraints
-
-
-def _recognized_in_blocks(names: list[str], blocks: Iterable[tuple[LabeledRows, Any]]) -> TransitionConstraints | None:
-    """As :func:`_recognized`, from counts."""
-    if not look_like_chunks(names):
-        return None
-    strict = has_strict_scheme(names)
-    constraints = TransitionConstraints.iobes(names) if strict else TransitionConstraints.bio(names)
-    begin = np.array([tag_and_type(name)[0] in ("B", "S") for name in names])
-    wrong = right = odd = sentences = tokens = 0
-    where = ""
-    for data, X in blocks:
-        found = _violations(constraints, data)
-        if len(found) and not where:
-            where = _label(data, X, int(found[0]), names)
-        wrong, odd = wrong + len(found), odd + len(odd_sentences(constraints, data))
-        right += int(np.bincount(data.codes, minlength=len(names))[begin].sum())
-        sentences, tokens = sentences + len(data.lengths), tokens + len(data.codes)
-    few = wrong <= ODD_SHARE * (wrong + right) and odd <= ODD_SHARE * sentences
-    if wrong and right:  # otherwise the scheme is another one
-        left = f"{odd} sentence{' is' if odd == 1 else 's are'}"
-        kept = f"so that {left} left out of training, and predictions keep the rules"
-        effect = kept if few else "too many to keep the rules, so that predictions may break them, too"
-        warnings.warn(
-            f"{where} breaks the {'IOBES' if strict else 'BIO'} rules; {wrong} of {tokens} labels do not follow them, "
-            f"{effect}; correct them, or let repair (--repair) mend them",
-            UserWarning,
-            stacklevel=callers_level(),
-        )
-    return constraints if few else None
 
 
 def check_unchanged(
@@ -154,46 +103,54 @@ def _forbidden(pairs: Any, names: list[str]) -> TransitionConstraints | None:
     return TransitionConstraints.forbid(names, chosen) if chosen else None
 
 
-def _recognized(names: list[str], data: LabeledRows, X: Any) -> TransitionConstraints | None:
+def _recognized(names: list[str], blocks: Blocks) -> TransitionConstraints | None:
     """Return the constraints of the labels' scheme if nearly all sentences satisfy them; warn if not all do."""
     if not look_like_chunks(names):
         return None
     strict = has_strict_scheme(names)
     constraints = TransitionConstraints.iobes(names) if strict else TransitionConstraints.bio(names)
-    wrong, odd = _violations(constraints, data), odd_sentences(constraints, data)
     begin = np.array([tag_and_type(name)[0] in ("B", "S") for name in names])
-    right = int(np.bincount(data.codes[data.codes >= 0], minlength=len(names))[begin].sum())
-    few = len(wrong) <= ODD_SHARE * (len(wrong) + right) and len(odd) <= ODD_SHARE * len(data.lengths)
-    if len(wrong) and right:  # otherwise the scheme is another one
-        _warn(wrong, odd if few else None, "IOBES" if strict else "BIO", names, data, X)
-    kept = data if not odd.size else data.select(np.setdiff1d(np.arange(len(data.lengths)), odd))
-    return constraints if few and not _cannot_be_completed(constraints, kept) else None
+    wrong = right = odd = known = sentences = 0
+    incomplete, first, places = False, "", list[str]()
+    for data, X in blocks():
+        tokens, given = _violations(constraints, data), data.codes[data.codes >= 0]
+        if len(tokens) and not first:
+            first = _label(data, X, int(tokens[0]), names)
+        places += [_where(data, X, int(token)) for token in tokens[: max(SHOWN - len(places), 0)]]
+        wrong, odd = wrong + len(tokens), odd + len(_sentences_of(tokens, data))
+        right += int(np.bincount(given, minlength=len(names))[begin].sum())
+        known, sentences, incomplete = known + len(given), sentences + len(data.lengths), incomplete or data.incomplete
+    few = wrong <= ODD_SHARE * (wrong + right) and odd <= ODD_SHARE * sentences
+    if wrong and right:  # otherwise the scheme is another one
+        count = f"{wrong} of {known} labels {'does' if wrong == 1 else 'do'} not"
+        also = f" (also {'; '.join(places[1:])}{' ...' if wrong > SHOWN else ''})" if places[1:] else ""
+        left = f"{odd} sentence{' is' if odd == 1 else 's are'}"
+        kept = f"so that {left} left out of training, and predictions keep the rules"
+        effect = kept if few else "too many to keep the rules, so that predictions may break them, too"
+        warnings.warn(
+            f"{first} breaks the {'IOBES' if strict else 'BIO'} rules; {count} follow them{also}, {effect}; "
+            "correct them, or let repair (--repair) mend them",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
+    if few and incomplete:
+        few = not any(_cannot_be_completed(constraints, without_odd(constraints, data)[0]) for data, _ in blocks())
+    return constraints if few else None
 
 
-def _warn(wrong: IntArray, odd: IntArray | None, scheme: str, names: list[str], data: LabeledRows, X: Any) -> None:
-    """Warn of labels that violate the rules of their scheme; ``odd`` are the sentences that are left out for it."""
-    token, known = int(wrong[0]), int((data.codes >= 0).sum())
-    others = [_where(data, X, int(other)) for other in wrong[1:SHOWN]]
-    count = f"{len(wrong)} of {known} labels {'does' if len(wrong) == 1 else 'do'} not"
-    also = f" (also {'; '.join(others)}{' ...' if len(wrong) > SHOWN else ''})" if others else ""
-    if odd is None:
-        effect = "too many to keep the rules, so that predictions may break them, too"
-    else:
-        left = f"{len(odd)} sentence{' is' if len(odd) == 1 else 's are'}"
-        effect = f"so that {left} left out of training, and predictions keep the rules"
-    warnings.warn(
-        f"{_label(data, X, token, names)} breaks the {scheme} rules; {count} follow them{also}, {effect}; "
-        "correct them, or let repair (--repair) mend them",
-        UserWarning,
-        stacklevel=callers_level(),
-    )
-
-
-def odd_sentences(constraints: TransitionConstraints | None, data: LabeledRows) -> IntArray:
-    """Return the sentences whose known labels violate a constraint."""
+def without_odd(constraints: TransitionConstraints | None, data: LabeledRows) -> tuple[LabeledRows, IntArray]:
+    """Return the sentences whose known labels satisfy the constraints, and their numbers."""
+    every = np.arange(len(data.lengths))
     if constraints is None:
-        return np.zeros(0, dtype=np.int64)
-    return np.unique(np.searchsorted(data.rows.offsets, _violations(constraints, data), side="right") - 1)
+        return data, every
+    odd = _sentences_of(_violations(constraints, data), data)
+    kept = np.setdiff1d(every, odd)
+    return (data.select(kept) if odd.size else data), kept
+
+
+def _sentences_of(tokens: IntArray, data: LabeledRows) -> IntArray:
+    """Return the sentences of tokens, each once."""
+    return np.unique(np.searchsorted(data.rows.offsets, tokens, side="right") - 1)
 
 
 def _violations(constraints: TransitionConstraints, data: LabeledRows) -> IntArray:
