@@ -45,33 +45,51 @@ def test_type_checkers_see_wrong_settings(tmp_path):
     right = "import maxmargin as mm\n\nmodel = mm.ChainSVM(C=0.1, order=2, solver=mm.Mira())\nmodel.fit([], [])\n"
     calls = "mm.ChainSVM(C='x')", "mm.TreeSVM(width='x')", "mm.CutSVM(c=1.0)", "mm.GraphSVM(tol='')"
     wrong = "\n".join(["import maxmargin as mm", "", *calls])
-    found = {}
-    for name, text in (("right", right), ("wrong", wrong)):
-        (tmp_path / f"{name}.py").write_text(text)
-        arguments = ["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", str(tmp_path / f"{name}.py")]
-        found[name] = mypy.run(arguments)[0]
-    assert "Success" in found["right"]
-    assert [line for line in range(1, 7) if f"wrong.py:{line}: error" in found["wrong"]] == [3, 4, 5, 6]
+    files = [tmp_path / "right.py", tmp_path / "wrong.py"]
+    for file, text in zip(files, (right, wrong), strict=True):
+        file.write_text(text)
+    found = mypy.run(["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", *map(str, files)])[0]
+    assert "right.py" not in found
+    assert [line for line in range(1, 7) if f"wrong.py:{line}: error" in found] == [3, 4, 5, 6]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import maxmargin as mm; mm.ChainSVM(C=1.0)",
-        "import maxmargin as mm; mm.solvers.Exact()",
-        "import maxmargin as mm; mm.tasks.alignment.WordAligner()",
-        "import maxmargin as mm; mm.tasks.tagging",
-        "import maxmargin as mm; mm.structures.Chain",
-        "import maxmargin as mm; mm.testing.check_structure",
-        "import maxmargin.estimators.chain",
-        "from maxmargin import _kernels, testing",
-        "from maxmargin import *; Stop()",
-        "from maxmargin.tasks import *; alignment.evaluate",
-        "import maxmargin.optimization.run",
-    ],
+FIRST_USES = (
+    "import maxmargin as mm; mm.ChainSVM(C=1.0)",
+    "import maxmargin as mm; mm.solvers.Exact()",
+    "import maxmargin as mm; mm.tasks.alignment.WordAligner()",
+    "import maxmargin as mm; mm.tasks.tagging",
+    "import maxmargin as mm; mm.structures.Chain",
+    "import maxmargin as mm; mm.testing.check_structure",
+    "import maxmargin.estimators.chain",
+    "from maxmargin import _kernels, testing",
+    "from maxmargin import *; Stop()",
+    "from maxmargin.tasks import *; alignment.evaluate",
+    "import maxmargin.optimization.run",
 )
-def test_first_uses(code):
-    loaded(code)
+APART = f"""
+import os, sys, traceback
+import numpy, scipy.optimize, sklearn.base, sklearn.utils.validation, typer
+assert not any(name.startswith("maxmargin") for name in sys.modules)
+for code in {FIRST_USES}:
+    child = os.fork()
+    if child == 0:
+        try:
+            exec(code, {{}})
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print(code)
+"""
+"""Each in a process that has loaded nothing of the package; other packages are loaded once."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_first_uses():
+    answer = subprocess.run([sys.executable, "-W", "ignore", "-c", APART], capture_output=True, text=True, check=True)
+    assert answer.stdout == "", answer.stderr
 
 
 def test_pickles_and_help():

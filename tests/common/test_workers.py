@@ -134,10 +134,8 @@ def test_tag_predict_writes_the_same_bytes(folder, options, monkeypatch):
 def test_align_predict_and_score_write_the_same_bytes(folder):
     bitext = (str(folder / "aligner"), "--source", str(folder / "en"), "--target", str(folder / "fr"))
     for command in (("align", "predict", *bitext, "--block", "7", "--confidence"), ("align", "score", *bitext)):
-        one, several = (run(*command, "--workers", count) for count in ("1", "2"))
-        assert one == several
         run(*command, "--workers", "2", "--out", str(folder / "out.gz"))
-        assert gzip.decompress((folder / "out.gz").read_bytes()).decode() == one
+        assert gzip.decompress((folder / "out.gz").read_bytes()).decode() == run(*command)
 
 
 def _processes(group):

@@ -18,7 +18,6 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from maxmargin.structures.base import FloatArray
@@ -73,6 +72,8 @@ class Calibration:
 
         If all or none are, the curve is ``sigmoid(margin)``, scaled to the margins.
         """
+        from scipy.optimize import minimize  # slow to import, and only training calibrates
+
         inside = margins[(margins > 0) & np.isfinite(margins)]
         spread = float(inside.std() or max(1.0, inside[0])) if len(inside) else 1.0
         near = np.isfinite(margins) & (margins > -NEAR * spread)
