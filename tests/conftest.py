@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
@@ -19,6 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def kernel_threads(request: pytest.FixtureRequest):
     with maxmargin.threads(request.config.getoption("threads")):
         yield
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[Any]:
+    """Ray, which starts on this machine when it is first used, once for all tests that this process runs."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    yield ray
+    ray.shutdown()
 
 
 @pytest.fixture(scope="module")

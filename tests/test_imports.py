@@ -120,6 +120,10 @@ def test_prediction_is_light(modules):
     assert not found.intersection({*HEAVY, "typer", "scipy.linalg", "scipy.special", "scipy.optimize"})
 
 
+def test_aligners_predict_without_the_solvers_of_scipy():
+    assert "scipy.optimize" not in loaded("import maxmargin.tasks.alignment.cli, maxmargin.tasks.alignment.model")
+
+
 def test_a_chain_predicts_without_heavy_packages(tmp_path):
     model = mm.ChainSVM().fit([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]], [["a", "b"], ["b"]])
     model.save(tmp_path / "model")

@@ -194,15 +194,12 @@ def test_a_worker_that_is_killed_ends_the_command_with_an_error(folder):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("local_ray")
 def test_ray_writes_the_same_bytes(folder):
-    ray = pytest.importorskip("ray", reason="needs the ray extra")
     bitext = (str(folder / "aligner"), "--source", str(folder / "en"), "--target", str(folder / "fr"))
     command = ("align", "predict", *bitext, "--block", "7", "--confidence")
-    try:
-        one, several = (run(*command, *more) for more in ((), ("--workers", "2", "--ray", "local")))
-        assert one == several
-        results = Workers(2, ray="local").map(partial(make, 0), [0, 1, 2, "die", *range(100)])
-        with pytest.raises(WorkerError, match="a Ray worker ended"):
-            list(results)
-    finally:
-        ray.shutdown()
+    one, several = (run(*command, *more) for more in ((), ("--workers", "2", "--ray", "local")))
+    assert one == several
+    results = Workers(2, ray="local").map(partial(make, 0), [0, 1, 2, "die", *range(100)])
+    with pytest.raises(WorkerError, match="a Ray worker ended"):
+        list(results)

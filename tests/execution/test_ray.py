@@ -38,14 +38,11 @@ SOLVERS: list[Solver] = [
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[Ray]:
-    import ray
-
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
+def two(local_ray: Any) -> Iterator[Ray]:
+    local_ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
     executor = Ray(workers=2, threads=1)
     yield executor
     executor.idle.actors.clear()
-    ray.shutdown()
 
 
 def same(one: Any, other: Any) -> None:

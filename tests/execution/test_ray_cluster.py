@@ -22,6 +22,7 @@ def address() -> Iterator[str]:
     import ray
     from ray.cluster_utils import Cluster
 
+    ray.shutdown()  # that of other tests
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     cluster.add_node(num_cpus=2)
     yield cluster.address

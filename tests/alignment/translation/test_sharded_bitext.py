@@ -204,25 +204,23 @@ class TestFolders:
         assert_same(one, learned(ShardedBitext(tmp_path / "elsewhere")))
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_ray_gives_the_bits_of_serial(files, tmp_path, monkeypatch):
     """From files, which workers share, and from memory."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed")
     monkeypatch.setattr(sharded_bitext, "_BLOCK", 4)
     sharded = ShardedBitext.build(tmp_path / "made", *files, shard_pairs=30)
-    try:
-        for bitext in (sharded, read_compact(*files)):
-            assert_same(learned(bitext, Ray(workers=2, threads=1)), learned(bitext, Serial(shards=2)))
-    finally:
-        ray.shutdown()
+    workers = Ray(workers=2, threads=1)
+    for bitext in (sharded, read_compact(*files)):
+        assert_same(learned(bitext, workers), learned(bitext, Serial(shards=2)))
 
 
 class Killed(Exception):
     """The end of a process."""
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_learning_that_is_cut_resumes(tmp_path):
     """From files and from memory, in shards here and on Ray: after a cut in each model, the tables of one run."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed")
     for side in ("source", "target"):
         lines = getattr(CORPUS, side)[:40]
         (tmp_path / side).write_text("".join(" ".join(words) + "\n" for words in lines), encoding="utf-8")
@@ -247,14 +245,11 @@ def test_learning_that_is_cut_resumes(tmp_path):
         checkpoint = None if cut is None else Checkpoint(tmp_path / name, every=0.0)
         return BitextModels.of(passes, seen, 2, 2, count, checkpoint)
 
-    try:
-        for name in given:
-            whole = learn(name, Serial(shards=2))
-            for executor, cut in ((workers, 3), (Serial(shards=2), 7), (workers, 11)):
-                with pytest.raises(Killed):
-                    learn(name, executor, cut)
-            assert_same(learn(name, workers, 99), whole)
-            with pytest.raises(CheckpointError, match="of another bitext, with other settings or"):
-                learn(name, Serial(shards=3), 99)
-    finally:
-        ray.shutdown()
+    for name in given:
+        whole = learn(name, Serial(shards=2))
+        for executor, cut in ((workers, 3), (Serial(shards=2), 7), (workers, 11)):
+            with pytest.raises(Killed):
+                learn(name, executor, cut)
+        assert_same(learn(name, workers, 99), whole)
+        with pytest.raises(CheckpointError, match="of another bitext, with other settings or"):
+            learn(name, Serial(shards=3), 99)
