@@ -29,11 +29,12 @@ from maxmargin.tasks.alignment import (
     evaluate,
     read_links,
 )
+from maxmargin.tasks.alignment.annotated import AnnotatedPairs, Imputation
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links
 from maxmargin.tasks.alignment.metrics.scores import interval_of
 from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
-from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, Imputation
+from maxmargin.tasks.alignment.training import AlignerSettings
 from maxmargin.tasks.alignment.translation.models import TranslationModel
 from maxmargin.tasks.alignment.translation.words import IndexedBitext
 from maxmargin.training import train_examples

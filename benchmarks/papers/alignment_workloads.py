@@ -16,10 +16,11 @@ import tasks
 
 from maxmargin.losses import Hamming
 from maxmargin.tasks.alignment import BitextModels, Reference, SentencePair
+from maxmargin.tasks.alignment.annotated import AnnotatedPairs
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import best_links, indexed
 from maxmargin.tasks.alignment.encoder.features import GROUPS
-from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs
+from maxmargin.tasks.alignment.training import AlignerSettings
 from maxmargin.training import Settings
 
 WITHHELD = ("hmm", "neighbors", "null")

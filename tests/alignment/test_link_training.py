@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from maxmargin.losses import Hamming
 from maxmargin.solvers import Extragradient
 from maxmargin.tasks.alignment import BitextModels, Reference, evaluate, load_corpus
+from maxmargin.tasks.alignment.annotated import AnnotatedPairs, Imputation
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder
 from maxmargin.tasks.alignment.encoder.evidence import indexed
 from maxmargin.tasks.alignment.encoder.features import GROUPS
 from maxmargin.tasks.alignment.io.links import as_links
-from maxmargin.tasks.alignment.training import AnnotatedPairs, Imputation
 from maxmargin.training import Settings, train_examples
 from maxmargin.training.selection import coordinate_search, folds
 

@@ -15,6 +15,7 @@ from .io.sentences import SentencePair as SentencePair
 from .metrics.scores import Scores as Scores
 from .metrics.scores import evaluate as evaluate
 from .model import AlignerModel as AlignerModel
+from .sharding import train_aligner_on as train_aligner_on
 from .training import AlignerSettings as AlignerSettings
 from .training import train_aligner as train_aligner
 from .translation.bitext_models import BitextModels as BitextModels

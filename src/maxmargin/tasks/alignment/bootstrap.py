@@ -17,13 +17,14 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.alignment.annotated import AnnotatedPairs
 from maxmargin.tasks.alignment.confidence import ESTIMATED, Calibration
 from maxmargin.tasks.alignment.encoder.evidence import Evidence, best_links, indexed
 from maxmargin.tasks.alignment.encoder.features import require_columns
 from maxmargin.tasks.alignment.io.sentences import LONGEST_ALIGNED, as_pairs, extra_names, sizes_of
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.start import StartWeights, traveling_model
-from maxmargin.tasks.alignment.training import AlignerSettings, AnnotatedPairs, choose_and_train, untrained
+from maxmargin.tasks.alignment.training import AlignerSettings, choose_and_train, untrained
 from maxmargin.tasks.alignment.translation.sharded_bitext import NumberedPairs
 from maxmargin.tasks.common.progress import Stages
 

@@ -14,6 +14,7 @@ from typing import Any
 from maxmargin import _threads
 from maxmargin.datasets import DataBlock, Examples, Recipe, ShardedDataset
 from maxmargin.encoders.base import Batch, Encoder
+from maxmargin.tasks.alignment.annotated import AnnotatedPairs
 from maxmargin.tasks.alignment.encoder.alignment import AlignmentEncoder, Translation
 from maxmargin.tasks.alignment.encoder.evidence import indexed
 from maxmargin.tasks.alignment.encoder.features import require_columns
@@ -33,7 +34,6 @@ from maxmargin.tasks.alignment.io.sentences import (
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.alignment.training import (
     AlignerSettings,
-    AnnotatedPairs,
     choose_and_train,
     counted_once,
     held_out_pairs,

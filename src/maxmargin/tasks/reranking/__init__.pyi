@@ -37,6 +37,7 @@ from .metrics.ter import Ter as Ter
 from .model import RerankerModel as RerankerModel
 from .report import HeldOut as HeldOut
 from .report import Report as Report
+from .sharding import train_reranker_on as train_reranker_on
 from .training import Judged as Judged
 from .training import RerankerSettings as RerankerSettings
 from .training import train_reranker as train_reranker

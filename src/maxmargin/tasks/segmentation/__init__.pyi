@@ -36,6 +36,7 @@ from .model import ImageSegmenterModel as ImageSegmenterModel
 from .model import Segmentation as Segmentation
 from .model import SegmenterModel as SegmenterModel
 from .scans.extractor import ScanExtractor as ScanExtractor
+from .sharding import train_segmenter_on as train_segmenter_on
 from .show.overlay import overlay as overlay
 from .training import StageSettings as StageSettings
 from .training import train_segmenter as train_segmenter

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from maxmargin._terminal import fail, report
 from maxmargin.tasks.common.cli.commands import errors_as_lines
-from maxmargin.tasks.common.cli.options import AsJson, Jobs
+from maxmargin.tasks.common.cli.options import AsJson, Jobs, Overwrite, ResumeBuilding, ShardsOut
 from maxmargin.tasks.tagging.cli.options import (
     Columns,
     Constraints,
@@ -31,7 +30,7 @@ from maxmargin.tasks.tagging.cli.train import CONSTRAINTS, features_of, given_co
 
 def shard(
     file: Annotated[str, typer.Argument(help="A file of labeled tokens, which is read several times.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder to write.")],
+    out: ShardsOut,
     columns: Columns = None,
     label: Label = None,
     form: Format = None,
@@ -45,8 +44,8 @@ def shard(
     support: SupportName = "negative",
     text: TextFiles = None,
     gazetteer: GazetteerFiles = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Complete a folder whose building was interrupted.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
+    resume: ResumeBuilding = False,
+    overwrite: Overwrite = False,
     jobs: Jobs = -1,
     as_json: AsJson = False,
 ) -> None:
