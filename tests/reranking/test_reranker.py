@@ -90,7 +90,7 @@ def test_more_columns_than_in_training_are_refused() -> None:
         ({"metric": "blue"}, ["a"] * 50, "no metric is named 'blue'"),
         ({"ngrams": 2}, [*GAINS[:-1], GAINS[-1] * np.nan], "give one finite gain"),
         ({}, ["a"] * 50, "no hypothesis has a text"),
-        ({}, None, "y must be gains or references for each list, got None"),
+        ({}, None, "y is missing: give gains or references"),
         ({}, [*GAINS[:-1], ["a"] * len(GAINS[-1])], "example 49: y must be gains"),
     ],
 )
