@@ -192,6 +192,13 @@ def test_commands(tmp_path: Path) -> None:
     refused = runner.invoke(app, ["tag", "shard", str(file), "--out", str(folder)])
     assert refused.exit_code != 0
     assert "holds a dataset" in refused.output
-    refused = runner.invoke(app, ["tag", "train", str(folder), "--out", str(model), "--preset", "pos"])
-    assert refused.exit_code != 0
-    assert "tag shard" in refused.output
+    for option in (
+        ["--preset", "pos"],
+        ["--order", "2"],
+        ["--repair"],
+        ["--support", "all"],
+        ["--constraints", "none"],
+    ):
+        refused = runner.invoke(app, ["tag", "train", str(folder), "--out", str(model), *option])
+        assert refused.exit_code != 0
+        assert f"{option[0]} is for files" in refused.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,8 @@ from maxmargin.tasks.common.cli.options import (
     Jobs,
     ModelOut,
     RayAddress,
+    Resume,
+    SaveEvery,
     Seed,
     Tol,
     TrainingWorkers,
@@ -131,8 +134,8 @@ def train(
     ray: RayAddress = None,
     workers: TrainingWorkers = None,
     unknown: Unknown = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume training that was interrupted or killed.")] = False,
-    save_every: Annotated[float, typer.Option("--save-every", min=0.0, hidden=True)] = 30.0,
+    resume: Resume = False,
+    save_every: SaveEvery = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Train a model on labeled sentences."""
@@ -147,7 +150,24 @@ def train(
         once(files)
         executor = executor_of(ray, workers)
         if Path(train).is_dir():
-            _refuse_encoding(columns, label, form, join, template, preset, min_count, text, gazetteer, unknown)
+            _refuse_encoding(
+                {
+                    "--columns": columns,
+                    "--label": label,
+                    "--format": form,
+                    "--join": join,
+                    "--template": template,
+                    "--preset": preset,
+                    "--order": None if order == 1 else order,
+                    "--constraints": None if constraints == "auto" else constraints,
+                    "--repair": repair or None,
+                    "--min-count": min_count,
+                    "--support": None if support == "negative" else support,
+                    "--text": text or None,
+                    "--gazetteer": gazetteer or None,
+                    "--unknown": unknown,
+                }
+            )
             limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "metric": metric}
             limits |= {"patience": patience, "n_jobs": jobs, "random_state": seed, "verbose": True}
             limits |= {"executor": executor}
@@ -234,13 +254,14 @@ def _grid(C: str | None, folds: int, dev: str | None) -> Any:
     return grid
 
 
-def _refuse_encoding(*given: Any) -> None:
-    """Fail if options of files and attributes are given for a folder."""
-    if any(value is not None and value != [] for value in given):
-        fail(
-            "the sentences of a folder have been read, and have their attributes: give --columns, --template and the "
-            "like to tag shard"
-        )
+def _refuse_encoding(given: Mapping[str, Any]) -> None:
+    """Fail if options of files and attributes are given for a folder; None is not given."""
+    for option, value in given.items():
+        if value is not None:
+            fail(
+                f"{option} is for files: the sentences of a folder have been read, and have their attributes; leave it "
+                "out, or give it to tag shard"
+            )
 
 
 def _train_folder(
