@@ -5,7 +5,7 @@ The tables of a page have the headers that its command now writes: a block of an
 
 import json
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -23,12 +23,17 @@ def headers(markdown: str) -> list[list[str]]:
     return [[re.sub(r"\d[\d.,]*", "#", first), *rest] for first, *rest in cells]
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", PAGES)
-def test_command_runs_at_small_size_and_measures_every_block_of_its_page(page: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(COMMANDS / f"{page}.py"), "--small", "--jobs", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout)
+def test_command_runs_at_small_size_and_measures_every_block_of_its_page(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(COMMANDS))
+    command = str(COMMANDS / f"{page}.py")
+    monkeypatch.setattr(sys, "argv", [command, "--small", "--jobs", "1"])
+    runpy.run_path(command, run_name="__main__")
+    printed = json.loads(capsys.readouterr().out)
     assert printed["benchmark"] == page
     text = (ROOT / "docs" / "papers" / f"{page}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"<!-- measured: (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL)
@@ -38,5 +43,8 @@ def test_command_runs_at_small_size_and_measures_every_block_of_its_page(page: s
     for block, measured in blocks:
         found, wanted = headers(measured), headers(printed["blocks"][block])
         assert found == wanted, f"block {block} of {page}.md is stale: measure it again"
-    help_text = subprocess.run([*command[:2], "--help"], capture_output=True, text=True, check=True).stdout
+    monkeypatch.setattr(sys, "argv", [command, "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_path(command, run_name="__main__")
+    help_text = capsys.readouterr().out
     assert all(block in help_text for block, _ in blocks)
