@@ -52,7 +52,7 @@ def test_matchings_written_as_programs(settings):
     programs, outputs = as_programs(X, y)
     wanted = mm.MatchingSVM(solver=mm.Exact(), tol=1e-6, **settings).fit(X, y)
     for solver in (mm.Exact(), mm.Extragradient(), mm.DualExtragradient(), mm.DualExtragradient(store_duals=False)):
-        tol = 1e-6 if isinstance(solver, mm.Exact) else 1e-2
+        tol = 1e-6 if isinstance(solver, mm.Exact) else 3e-2
         model = mm.ProgramSVM(solver=solver, tol=tol, **settings).fit(programs, outputs)
         assert model.solution_.certificate.primal == pytest.approx(wanted.solution_.certificate.primal, rel=1.1 * tol)
         assert not model.solution_.certificate.relaxed
