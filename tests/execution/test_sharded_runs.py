@@ -80,7 +80,9 @@ def test_other_hinges_in_shards(options: dict[str, str]) -> None:
             np.testing.assert_allclose(parts.certificate.primal, whole.certificate.primal, rtol=1e-5)
 
 
-@pytest.mark.parametrize("solver", [mm.ColumnGeneration(), mm.ColumnGeneration(k_best=2), mm.ColumnGeneration.plain(master="highs")])
+@pytest.mark.parametrize(
+    "solver", [mm.ColumnGeneration(), mm.ColumnGeneration(k_best=2), mm.ColumnGeneration.plain(master="highs")]
+)
 @pytest.mark.parametrize("rescaling", ["margin", "none"])
 def test_column_generation_in_shards(solver: Solver, rescaling: str) -> None:
     problem = rebuilt(make("chain", n=6, region={"l1": np.inf, "C": 0.5}), rescaling=rescaling)
