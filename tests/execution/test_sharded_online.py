@@ -12,11 +12,12 @@ from problems import STRUCTURES, FilePieces, make, rebuilt, run
 
 import maxmargin as mm
 from maxmargin import _kernels
+from maxmargin import _scratch as scratch
 from maxmargin.execution import Piece, Serial, ShardedProblem
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
 from maxmargin.solvers import Checkpoint, Solver
-from maxmargin.solvers.online import scratch, sharded_blocks
+from maxmargin.solvers.online import sharded_blocks
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)

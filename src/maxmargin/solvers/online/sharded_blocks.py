@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _threads
+from maxmargin._scratch import Slot
 from maxmargin.execution import Piece
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.checkpoints.saved import StateDict, number, require, value_of, vector
 from maxmargin.optimization.run import Run
 from maxmargin.solvers.online import blocks
 from maxmargin.solvers.online.base import finite_pass, ridge_of
-from maxmargin.solvers.online.scratch import Slot
 from maxmargin.structures.base import FloatArray, IntArray
 
 ROUNDS, ROUND_EXAMPLES = 64, 32

@@ -5,6 +5,7 @@ It lies in the folder of temporary files and is gone when the process ends, howe
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import tempfile
@@ -30,6 +31,7 @@ class _File:
     def number(self) -> int:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="maxmargin")  # noqa: SIM115
+            atexit.register(self._file.close)
         found: int = self._file.fileno()
         return found
 
