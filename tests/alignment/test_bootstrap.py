@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from maxmargin.tasks.alignment import Reference, SentencePair, WordAligner, as_links, evaluate
-from maxmargin.tasks.alignment.bootstrap import FALSE_NEGATIVE, LENGTHS, STRENGTH, sample
+from maxmargin.tasks.alignment.bootstrap import FALSE_NEGATIVE, LENGTHS, STRENGTH, sample, translation_aligner
 from maxmargin.tasks.alignment.encoder.features import GROUPS
+from maxmargin.tasks.alignment.translation import bitext_models
+from maxmargin.tasks.alignment.translation.models import learn
 
 
 def test_it_beats_the_hidden_markov_models(corpus):
@@ -150,3 +152,14 @@ def test_sample():
     assert [len(sample(long, n_pairs, 0)) for n_pairs in (10, 1000, 4000)] == [10, 37, 150]
     np.testing.assert_array_equal(sample(np.array([(0, 5), (1, 50), (2, 2)]), 5, 0), [2])
     np.testing.assert_array_equal(sample(np.array([(50, 50), (90, 50), (45, 2000)]), 1, 0), [0])
+
+
+def test_links_of_hidden_markov_models_need_models_of_words_alone(corpus, monkeypatch):
+    X = list(corpus)[:60]
+    expected = WordAligner().bootstrap(X).align_hmm(X, adapt=False)
+    learned = []
+    monkeypatch.setattr(bitext_models, "learn", lambda *args, **given: learned.append(1) or learn(*args, **given))
+    model = translation_aligner(X)
+    assert model.encoder.models.words_only
+    assert len(learned) == 1
+    assert all(map(np.array_equal, model.align_hmm(X, adapt=False), expected))

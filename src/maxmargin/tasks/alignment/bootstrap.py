@@ -106,12 +106,13 @@ def traveling_margins(evidence: Evidence, start: StartWeights, fertility: int) -
 
 
 def translation_aligner(bitext: Iterable[Any], settings: AlignerSettings | None = None) -> AlignerModel:
-    """An aligner without weights, for its translation models alone: ``align_hmm`` needs no more."""
+    """An aligner without weights, with models of words alone: ``align_hmm`` needs no more."""
     settings = settings or AlignerSettings()
     settings.check()
     pairs = bitext if isinstance(bitext, NumberedPairs) else as_pairs(bitext)
     with _threads.threads(settings.n_jobs), Stages(settings.verbose) as stages:
-        return untrained(settings.encoder(pairs, ("bias",), (), stages), settings, "untrained")
+        encoder = settings.encoder(pairs, ("bias",), (), stages, words_only=True)
+        return untrained(encoder, settings, "untrained")
 
 
 def sample(sizes: IntArray, n_pairs: int, seed: int) -> IntArray:

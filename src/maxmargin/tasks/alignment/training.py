@@ -168,12 +168,18 @@ class AlignerSettings:
             )
 
     def encoder(
-        self, pairs: Sequence[SentencePair], groups: Sequence[str], extra: Sequence[str], stages: Stages
+        self,
+        pairs: Sequence[SentencePair],
+        groups: Sequence[str],
+        extra: Sequence[str],
+        stages: Stages,
+        *,
+        words_only: bool = False,
     ) -> AlignmentEncoder:
         """The encoder of the translation models that were given, or that are learned from ``pairs``."""
         models = self.models
         if models is None:
-            stages.begin("translation models", (5 if len(pairs) > LARGE else 6) * _ITERATIONS)
+            stages.begin("translation models", (2 if words_only else 5 if len(pairs) > LARGE else 6) * _ITERATIONS)
             if not isinstance(pairs, NumberedPairs):
                 pairs = CompactPairs.of([[(pair.source, pair.target) for pair in pairs]])
             if isinstance(pairs, ShardedBitext):
@@ -188,6 +194,7 @@ class AlignerSettings:
                 _ITERATIONS,
                 on_iteration=lambda model, iteration: stages.advance(),
                 checkpoint=self.checkpoint_of(_MODELS),
+                words_only=words_only,
             )
         lexical = models.words.frequent(self.frequent_pairs)
         return AlignmentEncoder.of(models, lexical, groups=groups, extra_names=extra, fertility=self.fertility)

@@ -101,7 +101,7 @@ class Evidence:
             count_target=values_at(counts.target.counts, batch.target).astype(np.float64),
             n_pairs=counts.n_pairs,
             lexical=None if lexical is None else values_at(lexical, entries, -1),
-            posteriors=_posterior_columns(models, bitext),
+            posteriors=None if models.words_only else _posterior_columns(models, bitext),
             extra=extra,
         )
 

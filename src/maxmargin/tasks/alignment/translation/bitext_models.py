@@ -102,8 +102,13 @@ class BitextModels:
         hmm_iterations: int = 5,
         on_iteration: Callable[[str, EMIteration], None] | None = None,
         checkpoint: Checkpoint | None = None,
+        *,
+        words_only: bool = False,
     ) -> Self:
-        """Learn all models by passes over a bitext, which are closed; ``seen`` are the fingerprints of its pairs."""
+        """Learn all models by passes over a bitext, which are closed; ``seen`` are the fingerprints of its pairs.
+
+        With ``words_only`` the models of words stand for the others, too: enough for links of hidden Markov models.
+        """
         text = digest(seen, model1_iterations, hmm_iterations, passes.layout)
 
         def one(name: str, bitext: PreparedBitext, **settings: Any) -> TranslationModel:
@@ -116,6 +121,8 @@ class BitextModels:
 
         try:
             words = one("words", _fitting(passes, 0))
+            if words_only:
+                return cls(words, words, words, np.unique(seen))
             bitext = _fitting(passes, STEM_LETTERS)
             stems = one("stems", bitext)
             start = stems if bitext.is_large else None
@@ -123,6 +130,11 @@ class BitextModels:
         finally:
             passes.close()
         return cls(words, stems, variational, np.unique(seen))
+
+    @property
+    def words_only(self) -> bool:
+        """Whether there are models of words alone."""
+        return self.stems is self.words
 
     def contains(self, source: Sentences, target: Sentences) -> npt.NDArray[np.bool_]:
         """Which sentence pairs the models were learned from."""
