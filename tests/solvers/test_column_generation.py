@@ -28,7 +28,8 @@ from maxmargin.problem import CandidateSets, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Status, Stop, choose, solve
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, HighsMaster, MasterProblem, OutputRows
+from maxmargin.solvers.decomposition.highs_master import HighsMaster
+from maxmargin.solvers.decomposition.linear_masters import Answer, Box, MasterProblem, OutputRows
 from maxmargin.solvers.decomposition.newton_master import NewtonMaster
 from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
 from maxmargin.structures.candidates import Candidates
@@ -445,7 +446,7 @@ def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_failed_master_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maxmargin.solvers.decomposition import linear_masters as masters
+    from maxmargin.solvers.decomposition import highs_master as masters
 
     monkeypatch.setattr(masters, "MOST_RUNS", 1)
     monkeypatch.setattr(HighsMaster, "PIECE", 1)

@@ -54,10 +54,10 @@ from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, hinges
 from maxmargin.solvers.decomposition import column_generation_state
 from maxmargin.solvers.decomposition.column_generation_state import ColumnGenerationState
+from maxmargin.solvers.decomposition.highs_master import HighsMaster
 from maxmargin.solvers.decomposition.linear_masters import (
     Answer,
     Box,
-    HighsMaster,
     Master,
     MasterProblem,
     OutputRows,

@@ -18,9 +18,6 @@ player), falls while the smoothing is a large part of the gap.
 
 from __future__ import annotations
 
-import copy
-from typing import Self
-
 import numpy as np
 
 from maxmargin import _kernels
@@ -28,14 +25,8 @@ from maxmargin.optimization.checkpoints.saved import StateDict, count, number
 from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.linear_masters import (
-    Answer,
-    HighsMaster,
-    Master,
-    MasterProblem,
-    OutputRows,
-    exact_of,
-)
+from maxmargin.solvers.decomposition.highs_master import InexactMaster
+from maxmargin.solvers.decomposition.linear_masters import Answer, MasterProblem, OutputRows
 from maxmargin.solvers.decomposition.proximal_master import RowProgram
 from maxmargin.structures.base import FloatArray
 
@@ -65,44 +56,31 @@ IDLE = 15
 """Masters without a fresh row after which they are exact."""
 
 
-class NewtonMaster(Master):
+class NewtonMaster(InexactMaster):
     """Masters by Newton steps; exact ones for tiny gaps, and where no fresh rows are found and the gap stays open.
 
     What it remembers from one master to the next are the weights of both terms, and what the last one promised.
     """
 
-    stabilizes = True
-    age = 10
-
     def __init__(self, region: Region, n_examples: int) -> None:
+        super().__init__(region, n_examples)
         assert region.lasso is not None
-        self.region, self.n_examples, self.price = region, n_examples, region.lasso.price
+        self.price = region.lasso.price
         self.proximal_weight = self.smoothing = 0.0
         self.primal = self.model = np.inf
         self.bound = 0.0
         self.idle = 0
-        self.exact: HighsMaster | None = None
-
-    def settled(self) -> Self:
-        """With an exact master that is settled."""
-        if self.exact is None or (exact := self.exact.settled()) is self.exact:
-            return self
-        new = copy.copy(self)
-        new.exact = exact
-        return new
 
     def state(self) -> StateDict:
         """The numbers, and the exact master if there is one."""
-        found: StateDict = {name: getattr(self, name) for name in (*_NUMBERS, "idle")}
-        exact = {} if self.exact is None else self.exact.state()
-        return found | {"exact": int(self.exact is not None)} | {f"exact.{name}": one for name, one in exact.items()}
+        return {name: getattr(self, name) for name in (*_NUMBERS, "idle")} | super().state()
 
     def restore(self, saved: StateDict, rows: OutputRows) -> None:
         """See :meth:`Master.restore`."""
         for name, infinite in _NUMBERS.items():
             setattr(self, name, number(saved, name, least=-np.inf if name == "bound" else 0.0, infinite=infinite))
         self.idle = count(saved, "idle")
-        self.exact = exact_of(saved, HighsMaster(self.region, self.n_examples), rows)
+        super().restore(saved, rows)
 
     def solve(self, problem: MasterProblem) -> Answer:
         """The solution of one smoothed master near the best weights so far."""
@@ -110,7 +88,7 @@ class NewtonMaster(Master):
         self.idle = self.idle + 1 if problem.kept.all() and len(rows) == len(problem.kept) else 0
         gap = 1.0 - self.bound / problem.primal if problem.primal > 0.0 else 0.0
         if self.exact is None and (gap < TIGHT or self.idle > IDLE):
-            self.exact = HighsMaster(self.region, self.n_examples)
+            self.hand_over()
         if self.exact is not None:
             return self.exact.solve(problem)
         if problem.over:
@@ -129,10 +107,7 @@ class NewtonMaster(Master):
         if not (np.isfinite(left) and np.isfinite(weights).all()):
             raise NonFiniteError("a master problem met numbers that are not finite")
         self._refine(problem, program, weights, multipliers, steps)
-        found, back = np.zeros(len(best)), np.empty(len(rows))
-        found[program.columns] = weights
-        back[program.order] = multipliers
-        return Answer(self.region.project(found), rows.feasible(back, self.n_examples), steps)
+        return program.answer(weights, multipliers, steps)
 
     def _weigh(self, problem: MasterProblem, program: RowProgram) -> None:
         """The weight of the proximal term, by what became of the last master's promise."""

@@ -45,10 +45,10 @@ from maxmargin.optimization.checkpoints.saved import StateDict, count, number, r
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem
+from maxmargin.solvers.decomposition.highs_master import HighsMaster
 from maxmargin.solvers.decomposition.linear_masters import (
     Answer,
     Box,
-    HighsMaster,
     MasterProblem,
     OutputRows,
     output_rows,

@@ -18,9 +18,7 @@ are found and the steps do not arrive, masters are exact.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
@@ -30,14 +28,8 @@ from maxmargin.optimization.checkpoints.saved import StateDict, number, vector
 from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
 from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.linear_masters import (
-    Answer,
-    HighsMaster,
-    Master,
-    MasterProblem,
-    OutputRows,
-    exact_of,
-)
+from maxmargin.solvers.decomposition.highs_master import InexactMaster
+from maxmargin.solvers.decomposition.linear_masters import Answer, MasterProblem, OutputRows
 from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 50
@@ -83,7 +75,7 @@ class RowProgram:
 
     def __init__(self, rows: OutputRows, region: Region, n_examples: int, start: FloatArray) -> None:
         assert region.lasso is not None
-        self.price, self.n_examples = region.lasso.price, n_examples
+        self.rows, self.region, self.price, self.n_examples = rows, region, region.lasso.price, n_examples
         matrix = rows.matrix
         least = np.zeros(matrix.shape[1])
         np.minimum.at(least, matrix.indices, matrix.data)
@@ -106,6 +98,13 @@ class RowProgram:
             self.matrix.indices.astype(np.int32),
             np.ascontiguousarray(self.matrix.data),
         )
+
+    def answer(self, weights: FloatArray, multipliers: FloatArray, work: int) -> Answer:
+        """Weights of the columns and multipliers as those of all weights and rows, in the region and feasible."""
+        found, back = np.zeros(self.rows.matrix.shape[1]), np.empty(len(self.order))
+        found[self.columns] = weights
+        back[self.order] = multipliers
+        return Answer(self.region.project(found), self.rows.feasible(back, self.n_examples), work)
 
     def proximal_weight(self) -> float:
         """One that prices the weights of a margin, of size ``loss / ||a||_1``, as the penalty does."""
@@ -143,49 +142,36 @@ class RowProgram:
         return bound, gain - bound
 
 
-class ProximalMaster(Master):
+class ProximalMaster(InexactMaster):
     """Masters by proximal steps, at first; exact ones where those do not arrive and no fresh rows are found.
 
     What it remembers from one master to the next is the center, the objective there, and the weight of the proximal
     term.
     """
 
-    stabilizes = True
-    age = 10
-
     def __init__(self, region: Region, n_examples: int, random: np.random.Generator) -> None:
-        self.region, self.n_examples, self.random = region, n_examples, random
+        super().__init__(region, n_examples)
+        self.random = random
         self.proximal_weight = 0.0
         self.center: FloatArray | None = None
         self.at_center = self.model = np.inf
-        self.exact: HighsMaster | None = None
-
-    def settled(self) -> Self:
-        """With an exact master that is settled."""
-        if self.exact is None or (exact := self.exact.settled()) is self.exact:
-            return self
-        new = copy.copy(self)
-        new.exact = exact
-        return new
 
     def state(self) -> StateDict:
         """The numbers, the center and the exact master if there are any."""
         found: StateDict = {name: getattr(self, name) for name in ("proximal_weight", "at_center", "model")}
-        found |= {} if self.center is None else {"center": self.center}
-        exact = {} if self.exact is None else self.exact.state()
-        return found | {"exact": int(self.exact is not None)} | {f"exact.{name}": one for name, one in exact.items()}
+        return found | ({} if self.center is None else {"center": self.center}) | super().state()
 
     def restore(self, saved: StateDict, rows: OutputRows) -> None:
         """See :meth:`Master.restore`."""
         self.proximal_weight = number(saved, "proximal_weight", least=0.0)
         self.at_center, self.model = (number(saved, name, infinite=True) for name in ("at_center", "model"))
         self.center = vector(saved, "center", rows.matrix.shape[1]) if "center" in saved else None
-        self.exact = exact_of(saved, HighsMaster(self.region, self.n_examples), rows)
+        super().restore(saved, rows)
 
     def solve(self, problem: MasterProblem) -> Answer:
         """Proximal steps until the gap of the master is at most what it promises or what is aimed at."""
         if self.exact is None and problem.accuracy < TIGHT:
-            self.exact = HighsMaster(self.region, self.n_examples)
+            self.hand_over()
         if self.exact is not None:
             return self.exact.solve(problem)
         begin, rows = problem.begin, problem.rows
@@ -216,12 +202,7 @@ class ProximalMaster(Master):
         self.model = step.model
         if work > 1:  # the center has gone on: the next one is the solution, whatever the objective there
             self.center = None
-        weights = np.zeros(len(begin.weights))
-        weights[program.columns] = step.weights
-        back = np.empty(len(rows))
-        back[program.order] = multipliers
-        answer = Answer(self.region.project(weights), rows.feasible(back, self.n_examples), work)
+        answer = program.answer(step.weights, multipliers, work)
         if arrived or problem.over or len(rows) > int(problem.kept.sum()):
             return answer
-        self.exact = HighsMaster(self.region, self.n_examples)
-        return self.exact.solve(replace(problem, start=answer, before=rows, kept=np.ones(len(rows), dtype=bool)))
+        return self.hand_over().solve(replace(problem, start=answer, before=rows, kept=np.ones(len(rows), dtype=bool)))

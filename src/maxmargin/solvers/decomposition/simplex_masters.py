@@ -30,17 +30,25 @@ import numpy.typing as npt
 from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._sparse import sp
 from maxmargin._vectors import dot, squared
-from maxmargin.execution import Piece
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.optimization.checkpoints.saved import StateDict, array, count, require, vector
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start
-from maxmargin.problem import BaseProblem, Hinge, MostViolated
+from maxmargin.problem import BaseProblem, Hinge
+from maxmargin.solvers.decomposition.found_points import (
+    ROUNDING,
+    Candidates,
+    Search,
+    candidates,
+    candidates_of,
+    halved_squares,
+    sum_by,
+    sums_of,
+)
 from maxmargin.solvers.decomposition.proximal_center import ProximalCenter
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray, PointStatus
 
 _NEWTON_STEPS = 100
-_ROUNDING = 1e-13
 _LEAST = 1e-15
 """No sweep brings a gap, relative to the loss, below this."""
 _STALLED = 60
@@ -333,7 +341,7 @@ class Masters:
 
     def by_block(self, values: FloatArray) -> FloatArray:
         """Sums of the values of all examples over their blocks, shape ``(n_blocks,)``."""
-        return values if self.group == 1 else _sums_of(np.arange(len(values)) // self.group, values, self.n_blocks)
+        return values if self.group == 1 else sums_of(np.arange(len(values)) // self.group, values, self.n_blocks)
 
     def gaps(self, hinges: FloatArray) -> FloatArray:
         """By how much every block's hinges, shape ``(n_blocks,)``, are above its part of the dual."""
@@ -378,12 +386,12 @@ class Masters:
         ``chosen``: the share of every shard to look at, as the number of a part and the number of all parts.
         """
         if chosen is None:
-            found = list(run.violated_each(_candidates, weights, self.search(margin)))
+            found = list(run.violated_each(candidates, weights, self.search(margin)))
         else:
             shards = run.session.shard_edges
             edges = run.session.example_edges[shards]
             found = [
-                one for one in run.each(_candidates_of, weights, self.search(margin), edges, *chosen) if one is not None
+                one for one in run.each(candidates_of, weights, self.search(margin), edges, *chosen) if one is not None
             ]
             run.counters.argmax += sum(len(one.hinges) for one in found) / max(1, run.problem.n_examples)
         return self._joined(found)
@@ -391,7 +399,7 @@ class Masters:
     def find_between(self, run: Run, weights: FloatArray, first: int, last: int) -> Found:
         """The points of some consecutive examples."""
         edges = np.array([first, last], dtype=np.int64)
-        found = [one for one in run.each(_candidates_of, weights, self.search(), edges, 0, 1) if one is not None]
+        found = [one for one in run.each(candidates_of, weights, self.search(), edges, 0, 1) if one is not None]
         run.counters.argmax += (last - first) / max(1, run.problem.n_examples)
         return self._joined(found)
 
@@ -412,8 +420,8 @@ class Masters:
         )
         if self.group > 1 and len(found) > 1:  # pieces may cut through a block
             blocks, of = np.unique(blocks, return_inverse=True)
-            rows = sp.csr_array(_sum_by(of, len(blocks), np.ones(len(of))) @ rows)
-            factor, loss = np.ones(len(blocks)), _sums_of(of, loss, len(blocks))
+            rows = sp.csr_array(sum_by(of, len(blocks), np.ones(len(of))) @ rows)
+            factor, loss = np.ones(len(blocks)), sums_of(of, loss, len(blocks))
         return Found(hinges, blocks, rows, factor, loss, seen)
 
     def solve(self, blocks: IntArray, aim: float, *, joint: int, sweeps: int) -> float:
@@ -432,7 +440,7 @@ class Masters:
         if status == PointStatus.NONFINITE:
             raise NonFiniteError("a master problem met NaN or infinite numbers")
         if self.center is not None:
-            self.center.unsolved = gap > UNSOLVED * max(aim, _ROUNDING * abs(self.kernel.loss()))
+            self.center.unsolved = gap > UNSOLVED * max(aim, ROUNDING * abs(self.kernel.loss()))
         return float(gap)
 
     def _sweep(self, blocks: IntArray, aim: float, limit: int) -> tuple[int, float]:
@@ -494,7 +502,7 @@ class Masters:
         apart = run.uncounted()
         if not self.quadratic or self.group == 1:
             hinges = self.find(apart, state.weights).hinges
-            best = self.best if not self.quadratic else _halved_squares(np.maximum(self.best, 0.0), self.problem.scale)
+            best = self.best if not self.quadratic else halved_squares(np.maximum(self.best, 0.0), self.problem.scale)
             room = _AGREEMENT * (1.0 + float(np.abs(hinges).sum()))
             require((best <= hinges + run.hinge_tol + room).all(), "a point is above the most violated output")
         if self.center is not None and np.isfinite(self.center.value):
@@ -503,148 +511,3 @@ class Masters:
             value = self.region.penalty(center.weights) + center.hinge.value
             low = center.hinge.value < hinge - room or abs(value - center.value) > room
             require(not low, "the objective of its center is not that of its weights")
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """How a piece finds points, see :class:`Masters`.
-
-    Attributes:
-        group: how many consecutive examples share a block.
-        margin: by how much an example's point must beat the best of its block.
-        best: that one's value, shape ``(n_examples,)``, if blocks are examples.
-        squares: ``s_i zeta_i^2`` of all examples where rays have unit length, else None.
-        unit: the coordinate that holds ``zeta`` of an example of weight 1, where that is 1.
-        width: how many coordinates points have.
-    """
-
-    group: int
-    margin: float
-    best: FloatArray | None
-    squares: FloatArray | None
-    unit: float
-    width: int
-
-    def beats(self, piece: Piece, value: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which outputs found for the examples, one a block, are above the best points of their blocks.
-
-        With quadratic slack, where all points are rays of the same length, ``zeta`` does not matter unless rays have
-        unit length: at weights that are not the master's own, a ray of less value than ``zeta`` may be the one that
-        the master lacks.
-        """
-        assert self.best is not None
-        best = self.best[piece.numbers]
-        above = np.asarray(value > best + self.margin + _ROUNDING * np.abs(best))
-        return above if self.squares is None else above & self.rises(piece, value)
-
-    def rises(self, piece: Piece, value: FloatArray) -> npt.NDArray[np.bool_]:
-        """Whether the dual rises along the rays found: their values exceed ``s_i zeta_i``."""
-        assert self.squares is not None
-        return np.asarray(value > np.sqrt(piece.problem.scale * self.squares[piece.numbers]))
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """The points of one piece, see :class:`Found`.
-
-    Attributes:
-        examples: the numbers of its examples, and ``hinges``: what each adds to ``H(w)``.
-    """
-
-    examples: IntArray
-    hinges: FloatArray
-    blocks: IntArray
-    rows: sp.csr_array
-    factor: FloatArray
-    loss: FloatArray
-
-
-def _candidates(piece: Piece, memory: Any, violated: MostViolated, search: Search) -> Candidates:
-    """Points of a piece's examples, or of their blocks, that may improve the dual."""
-    if not np.isfinite(violated.value).all():
-        raise NonFiniteError("an argmax met NaN or infinite scores")
-    problem, quadratic = piece.problem, piece.problem.slack == "quadratic"
-    numbers, hinges = piece.first + np.arange(len(violated.value)), violated.value
-    if quadratic:
-        hinges = _halved_squares(violated.value, problem.scale)
-    if search.group > 1:
-        return _sums(piece, violated, search, numbers, hinges)
-    examples = np.flatnonzero(search.beats(piece, violated.value))
-    if 4 * len(examples) <= len(violated.value):
-        rows = problem.select(examples).differences(violated.z[problem.structure.parts_of(examples)])
-    else:
-        rows = problem.differences(violated.z)[examples]
-    factor = violated.factor[examples]
-    if quadratic:
-        # zeta comes after the weights; the factor of the row multiplies it too.
-        factor = np.where(factor == 0.0, 1.0, factor)
-        unit = search.unit * np.sqrt(problem.scale[examples]) / factor
-        rows = _with_entries(sp.csr_array(rows), problem.n_weights + numbers[examples], unit, search.width)
-    return Candidates(numbers, hinges, numbers[examples], sp.csr_array(rows), factor, violated.loss[examples])
-
-
-def _halved_squares(value: FloatArray, scale: FloatArray) -> FloatArray:
-    """What examples add to ``H(w)`` with quadratic slack, given the values of :class:`MostViolated`."""
-    return np.divide(0.5 * value * value, scale, out=np.zeros(len(value)), where=scale > 0.0)
-
-
-def _sums(piece: Piece, violated: MostViolated, search: Search, numbers: IntArray, hinges: FloatArray) -> Candidates:
-    """One point per block: the sum over its examples, each times its ``zeta``."""
-    problem = piece.problem
-    zeta = problem.slack_slope(violated.value)
-    if search.squares is not None:
-        zeta = search.rises(piece, violated.value).astype(np.float64)
-    blocks, of = np.unique(numbers // search.group, return_inverse=True)
-    factor = zeta * violated.factor
-    if len(blocks) == 1:
-        parts = problem.structure.to_parts(factor)
-        rows = sp.csr_array(problem.features.adjoint(parts * (violated.z - problem.gold))[None])
-    else:
-        rows = sp.csr_array(_sum_by(of, len(blocks), factor) @ problem.differences(violated.z))
-    if problem.slack == "quadratic":
-        zetas = sp.csr_array(
-            (search.unit * np.sqrt(problem.scale) * zeta, (of, numbers)),
-            shape=(len(blocks), search.width - problem.n_weights),
-        )
-        rows = sp.csr_array(sp.hstack([rows, zetas]))
-    loss = _sums_of(of, zeta * violated.loss, len(blocks))
-    some = _sums_of(of, zeta, len(blocks)) > 0.0
-    return Candidates(numbers, hinges, blocks[some], sp.csr_array(rows[some]), np.ones(int(some.sum())), loss[some])
-
-
-def _candidates_of(
-    piece: Piece, memory: Any, weights: FloatArray, search: Search, edges: IntArray, part: int, parts: int
-) -> tuple[Candidates | None, Any]:
-    """Those of a share of the examples between each two edges; None if the piece has none of them."""
-    starts, sizes = edges[:-1], np.diff(edges)
-    chosen = [
-        np.arange(max(first, piece.first), min(last, piece.numbers.stop))
-        for first, last in zip(starts + sizes * part // parts, starts + sizes * (part + 1) // parts, strict=True)
-    ]
-    examples = np.concatenate(chosen)
-    if not len(examples):
-        return None, memory
-    if len(examples) < piece.problem.n_examples:
-        piece = Piece(piece.problem.select(examples - piece.first), int(examples[0]))
-    violated = piece.problem.most_violated(weights, first=piece.first)
-    return _candidates(piece, memory, violated, search), memory
-
-
-def _sums_of(of: IntArray, values: FloatArray, n: int) -> FloatArray:
-    """``n`` sums of values, each into that of its number."""
-    return np.asarray(np.bincount(of, weights=values, minlength=n), dtype=np.float64)
-
-
-def _sum_by(of: IntArray, n: int, factor: FloatArray) -> sp.csr_array:
-    """The matrix that adds up rows, times their factors, into ``n`` sums."""
-    return sp.csr_array((factor, (of, np.arange(len(of)))), shape=(n, len(of)))
-
-
-def _with_entries(rows: sp.csr_array, columns: IntArray, values: FloatArray, width: int) -> sp.csr_array:
-    """The matrix with one more entry at the end of every row, in a column after all others, ``width`` columns wide."""
-    n = rows.shape[0]
-    ends = rows.indptr[1:]
-    return sp.csr_array(
-        (np.insert(rows.data, ends, values), np.insert(rows.indices, ends, columns), rows.indptr + np.arange(n + 1)),
-        shape=(n, width),
-    )
