@@ -11,14 +11,16 @@ last round were together than apart, from 1 to the number of shards.
 
 An iteration is a pass in up to :data:`ROUNDS` rounds: the more, the less shards do without knowing of each other. More
 shards need more passes for the same gap, as visits see the weights of other shards only once a round. Of several pieces
-in a shard, one after the other has its turn of all rounds, alone in memory: between turns the blocks are packed arrays.
-With one shard all changes count, and passes are those of one process, but for the order of visits.
+in a shard, one after the other has its turn, alone in memory: between turns the blocks are arrays on disk. Visits to
+kept outputs come when all pieces have had their turn. With one shard all changes count, and passes are those of one
+process, but for the order of visits.
 
-The weights proposed are those of the average of ``g`` over the ends of rounds, later ones counting more.
+The weights proposed are those of the average of ``g`` over the visits, later rounds counting more.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,6 +99,7 @@ class Round:
     Attributes:
         solver: the settings.
         seed: of the order of visits in a pass; ``chunk`` of ``chunks`` of them are those of this round.
+        sweep: 0 for visits that ask for new outputs, more for those to the kept ones alone; None for all.
         passes: how many there were.
         g, loss, spread: those of the state.
         settle: the share that counts of the changes in the last round of each piece.
@@ -108,6 +111,7 @@ class Round:
     seed: int
     chunk: int
     chunks: int
+    sweep: int | None
     passes: int
     g: FloatArray
     loss: float
@@ -185,7 +189,11 @@ def _unpickled(arrays: list[Any], mean_gap: float) -> PieceBlocks:
 
 
 def _visit(piece: Piece, memory: PieceBlocks | None, task: Round) -> tuple[Any, PieceBlocks]:
-    """Settle the last round, and visit some examples: changes of g and loss, and calls."""
+    """Settle the last round, and visit some examples.
+
+    Returns ``g`` and its average over the visits, the same of the loss, and calls of the oracle; of several shards only
+    the changes, which are to be combined.
+    """
     solver, n, threads = task.solver, piece.problem.n_examples, _threads.current()
     memory = memory or PieceBlocks()
     own = memory.of(solver, piece)
@@ -195,14 +203,19 @@ def _visit(piece: Piece, memory: PieceBlocks | None, task: Round) -> tuple[Any, 
     orders = [blocks.order(solver, own, task.passes, n, random)]
     orders += [random.permutation(n) for _ in range(solver.kept_passes)]
     calls = 0
+    first, last = n * task.chunk // task.chunks, n * (task.chunk + 1) // task.chunks
     for kept, order in enumerate(orders):
-        first, last = n * task.chunk // task.chunks, n * (task.chunk + 1) // task.chunks
-        calls += finite_pass(own.pass_over, order[first:last], kept > 0, threads)[0]
-    change = (np.asarray(own.g) - task.g) / task.spread
-    found = change, own.loss - task.loss, calls
+        if task.sweep in (None, kept):
+            calls += finite_pass(own.pass_over, order[first:last], kept > 0, threads)[0]
+    g, mean = np.array(own.g), np.empty(len(task.g))
+    found = g, mean, own.loss, own.average(mean), calls
     if task.alone:
         own.end(1.0)
-    return found, memory.holding(own, task.leaves)
+        return found, memory.holding(own, task.leaves)
+    for one in (g, mean):
+        one -= task.g
+        one /= task.spread
+    return (g, mean, found[2] - task.loss, found[3] - task.loss, calls), memory.holding(own, task.leaves)
 
 
 def _refresh(piece: Piece, memory: PieceBlocks | None, solver: Any, shares: dict[int, float], several: bool) -> Any:
@@ -246,7 +259,10 @@ def step(solver: Any, run: Run, state: ShardedState) -> ShardedState:
     session = run.session
     starts, sizes = session.shard_edges[:-1], np.diff(session.shard_edges)
     examples, seed = np.diff(session.example_edges), int(run.random.integers(1 << 62))
-    for turn in range(int(sizes.max(initial=0))):
+    # Visits to kept outputs that came at once after those to the same piece would find little to do.
+    sweeps = range(1 + solver.kept_passes) if _several(run) else [None]
+    turns = np.random.default_rng(seed).permutation(int(sizes.max(initial=0))).tolist()
+    for sweep, turn in itertools.product(sweeps, turns):
         pieces = (starts + turn)[sizes > turn]
         chunks = 1 if len(pieces) == 1 else max(1, min(ROUNDS, int(examples[pieces].min()) // ROUND_EXAMPLES))
         for chunk in range(chunks):
@@ -255,6 +271,7 @@ def step(solver: Any, run: Run, state: ShardedState) -> ShardedState:
                 seed,
                 chunk,
                 chunks,
+                sweep,
                 state.passes,
                 state.g,
                 state.loss,
@@ -275,21 +292,25 @@ def step(solver: Any, run: Run, state: ShardedState) -> ShardedState:
 
 def _combined(run: Run, state: ShardedState, pieces: IntArray, found: list[Any]) -> ShardedState:
     """The state after a round of some pieces, by the changes that they found."""
-    changes, losses = np.array([one[0] for one in found]), np.array([one[1] for one in found])
-    run.counters.argmax += sum(one[2] for one in found) / max(1, run.problem.n_examples)
+    run.counters.argmax += sum(one[4] for one in found) / max(1, run.problem.n_examples)
     shares, spread = np.array(state.shares), state.spread
     if len(found) == 1:
         shares[pieces] = 1.0
+        g, mean, loss, mean_loss, _ = found[0]
     else:
+        changes, means, losses, mean_losses, _ = (np.array(one) for one in zip(*found, strict=True))
         weights = run.problem.region.best_response(state.g)
         assert weights is not None
         slope, bend = losses + changes @ weights, ridge_of(run.problem).C * (changes @ changes.T)
-        shares[pieces] = best_shares(slope, bend)
+        shares[pieces] = own = best_shares(slope, bend)
         apart = float(np.trace(bend))
         spread = float(np.clip(bend.sum() / apart, 1.0, len(found))) if apart > 0.0 else 1.0
-    g, loss = state.g + shares[pieces] @ changes, state.loss + float(shares[pieces] @ losses)
+        g, loss = state.g + own @ changes, state.loss + float(own @ losses)
+        mean, mean_loss = state.g + own @ means, state.loss + float(own @ mean_losses)
     t, total = float(state.rounds + 1), state.total
-    total = Mean(total.g + t * g, total.loss + t * loss, total.weight + t)
+    mean = t * mean  # which may be read-only
+    mean += total.g
+    total = Mean(mean, total.loss + t * mean_loss, total.weight + t)
     return replace(state, g=g, loss=loss, shares=shares, rounds=state.rounds + 1, spread=spread, total=total)
 
 
