@@ -132,8 +132,9 @@ class BlockFrankWolfe {
     // Shards: other objects have other examples of the same problem. begin() sets g and the loss to those of all of
     // them, from where passes go on. Where as much as here may change in `spread` shards, passes maximize the dual as
     // if it bent so much more, and change g so many times as much as the masses do (Ma and others 2015); then all
-    // changes together never decrease the dual. The average is that of the visits since begin(). end() keeps a share of the changes of the masses since begin(); after
-    // it g and the loss are not known until the next begin() or refresh().
+    // changes together never decrease the dual. The average is that of the visits since begin(). end() keeps a share of
+    // the changes of the masses since begin(); after it g and the loss are not known until the next begin() or
+    // refresh().
     void begin(std::span<const double> g, double loss, double spread) {
         std::copy(g.begin(), g.end(), g_.begin());
         loss_ = loss;
