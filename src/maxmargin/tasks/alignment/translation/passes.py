@@ -32,6 +32,9 @@ LONGEST_LEARNED = 200
 BLOCK_CELLS = 1 << 22
 """Word pairs of the text that an expectation step holds at a time."""
 
+PAIR_WORK = 16
+"""How many word pairs of a sentence pair take as long as what is done once for each sentence pair."""
+
 _SENTENCES, _TOKENS = 1 << 16, 1 << 20
 """Sentences, or tokens, that are counted at a time."""
 
@@ -71,6 +74,11 @@ class TextSize(NamedTuple):
         source, target = n_source[kept], n_target[kept]
         longest = int(max(source.max(initial=0), target.max(initial=0)))
         return cls(len(source), int(source @ target), int(source.sum()), int(target.sum()), longest)
+
+    @property
+    def work(self) -> int:
+        """What a pass over the text costs, in word pairs."""
+        return self.cells + PAIR_WORK * self.pairs
 
     def plus(self, other: TextSize) -> TextSize:
         """The size of both texts together."""
@@ -161,7 +169,7 @@ class BitextPieces(PieceSource):
     def __init__(self, pieces: Sequence[BitextPiece]) -> None:
         self._pieces = list(pieces)
         self.examples = [sum(text.size.pairs for text in piece.texts) for piece in self._pieces]
-        self.parts = [sum(text.size.cells for text in piece.texts) for piece in self._pieces]
+        self.parts = [sum(text.size.work for text in piece.texts) for piece in self._pieces]
 
     def open(self, number: int) -> Any:
         """A :class:`BitextPiece`."""
@@ -202,7 +210,7 @@ class BitextPasses:
         before = [TextSize(0, 0, 0, 0, 0), *accumulate((text.size for text in texts), TextSize.plus)]
         self.n_pairs, self.n_tokens = before[-1].pairs, max(before[-1].source, before[-1].target)
         self.longest = before[-1].longest
-        edges = cut([text.size.cells for text in texts], executor.shards).tolist()
+        edges = cut([text.size.work for text in texts], executor.shards).tolist()
         groups = [
             BitextPiece(texts[first:last], before[first].pairs, before[first].source, before[first].target)
             for first, last in pairwise(edges)
@@ -216,7 +224,7 @@ class BitextPasses:
         """Passes over sentence pairs in memory, cut into as many texts as the executor has shards."""
         texts = [bitext]
         if executor is not None and executor.shards > 1:
-            edges = cut(np.diff(bitext.grid_start), executor.shards).tolist()
+            edges = cut(np.diff(bitext.grid_start) + PAIR_WORK, executor.shards).tolist()
             texts = [bitext.between(first, last) for first, last in pairwise(edges)]
         return cls(bitext.words, [HeldText(text) for text in texts], executor)
 

@@ -45,7 +45,7 @@ INDEX, WORDS = "index.json", "words.shard"
 SHARD_PAIRS = 1 << 16
 """Sentence pairs of a shard: about 20 MB."""
 
-_BLOCK = 1 << 12
+_BLOCK = 1 << 10
 """Sentence pairs of a block, whose sizes the index has: shards of work may begin with any block of a file."""
 
 ENTRY_BYTES = 40
@@ -257,7 +257,7 @@ class ShardedBitext(Sequence[SentencePair]):
 
     def _texts(self, count: int) -> list[Text]:
         """A text for each file, or several where one of ``count`` shards of nearly equal work ends within it."""
-        edges = cut([block.cells for shard in self.shards for block in shard.blocks], count).tolist()
+        edges = cut([block.work for shard in self.shards for block in shard.blocks], count).tolist()
         texts: list[Text] = []
         begin = 0
         for shard in self.shards:
