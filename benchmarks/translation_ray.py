@@ -4,12 +4,12 @@
 
 Prints one JSON object. *Time*: the models of words of the bitext of the Hansards (``--data``), or of ``--pairs``
 made-up sentence pairs, so many iterations of Model 1 and as many of the hidden Markov models, by one worker and by two,
-all processes with one thread. Seconds of wall time; CPU seconds of this process and of the workers; and the critical
-path: this process and, in every call, the slowest worker. ``ideal`` would share all work of one worker evenly.
-Preparation, which counts words and finds those that co-occur, is listed apart. *Memory*: made-up texts of a tenth of
-``--pairs`` and of all, with a limit on the tables that both meet; peaks in megabytes (``ru_maxrss``, mapped files
-included) of a process that learns from the files, and of the process and the workers of a run on Ray. Files are
-removed afterwards.
+of one thread each; this process has as many threads as there are workers, which wait while it works. Seconds of wall
+time; CPU seconds of this process and of the workers; and the critical path: this process and, in every call, the
+slowest worker. ``ideal`` would share all work of one worker evenly. Preparation, which counts words and finds those
+that co-occur, is listed apart. *Memory*: made-up texts of a tenth of ``--pairs`` and of all, with a limit on the tables
+that both meet; peaks in megabytes (``ru_maxrss``, mapped files included) of a process that learns from the files, and
+of the process and the workers of a run on Ray. Files are removed afterwards.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import tasks
 
+from maxmargin import _threads
 from maxmargin.execution import Ray
 from maxmargin.tasks.alignment import ShardedBitext
 from maxmargin.tasks.alignment.translation.cooccurrences import PreparedBitext
@@ -122,10 +123,11 @@ def learned(folder: Path, workers: int, iterations: int, max_entries: int | None
         clocks = now
         return {"wall": wall, "driver CPU": cpu, **watched.take()}
 
-    prepared = PreparedBitext(passes)
-    found["preparation"] = took()
-    model = learn(prepared, model1_iterations=iterations, hmm_iterations=iterations)
-    found["iterations"] = took()
+    with _threads.threads(max(1, workers)):
+        prepared = PreparedBitext(passes)
+        found["preparation"] = took()
+        model = learn(prepared, model1_iterations=iterations, hmm_iterations=iterations)
+        found["iterations"] = took()
     entries = model.cooccurrences.n_entries
     found |= {"word pairs": entries, "driver MB": _peak(), "worker MB": max(watched.peaks)}
     passes.close()
