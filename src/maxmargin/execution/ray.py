@@ -428,3 +428,41 @@ class _RaySession(Session):
                 place.actor.load.remote("", HeldPieces([]), 1)
                 self.idle.actors.append(place.actor)
         self.places = []
+
+
+class ActorError(RuntimeError):
+    """An actor ended before its work was done; the message is Ray's."""
+
+
+class Actors:
+    """Actors without shards, each of which answers its own calls in order: for blocks of predictions.
+
+    Args:
+        settings: the cluster, and how many actors.
+        kind: their class, whose method ``call`` they answer with.
+        args: what it is made with.
+        environment: variables of their processes.
+    """
+
+    def __init__(self, settings: Ray, kind: type, *args: Any, environment: dict[str, str]) -> None:
+        self._ray = connected(settings)
+        actor = self._ray.remote(num_cpus=1, runtime_env={"env_vars": environment})(kind)
+        self._actors = [actor.remote(*args) for _ in range(settings.workers)]
+        self._waiting: dict[Any, int] = {}
+
+    def send(self, number: int, item: Any) -> None:
+        """One more call of an actor."""
+        self._waiting[self._actors[number].call.remote(item)] = number
+
+    def receive(self, timeout: float | None) -> list[tuple[int, Any]]:
+        """Answers that have come, with their actors: one at least, unless there is none in time; or ActorError."""
+        done, _ = self._ray.wait(list(self._waiting), num_returns=1, timeout=timeout)
+        try:
+            return [(self._waiting.pop(one), self._ray.get(one)) for one in done]
+        except self._ray.exceptions.RayError as error:
+            raise ActorError(str(error).splitlines()[0]) from None
+
+    def close(self) -> None:
+        """Kill the actors."""
+        for actor in self._actors:
+            self._ray.kill(actor)

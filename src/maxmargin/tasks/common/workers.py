@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from maxmargin import _threads
-from maxmargin.execution.ray import Ray, connected
+from maxmargin.execution.ray import ActorError, Actors, Ray
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -307,27 +307,23 @@ class _RayActors(Pool[Item, Found]):
 
     def __init__(self, workers: Workers, make: Callable[[], Callable[[Item], Found]]) -> None:
         self.count = workers.count
-        self._ray = connected(Ray(workers.count, None if workers.ray == "local" else workers.ray))
-        self._waiting: dict[Any, int] = {}
-        actor = self._ray.remote(num_cpus=1, runtime_env={"env_vars": _limits(workers.threads)})(_Actor)
-        self._actors = [actor.remote(make) for _ in range(self.count)]
+        cluster = Ray(workers.count, None if workers.ray == "local" else workers.ray)
+        self._actors = Actors(cluster, _Actor, make, environment=_limits(workers.threads))
 
     def send(self, worker: int, item: Item) -> None:
         """One more call of the actor."""
-        self._waiting[self._actors[worker].call.remote(item)] = worker
-
-    def receive(self, timeout: float | None) -> list[tuple[int, Answer[Found]]]:
-        """Wait for any call."""
-        done, _ = self._ray.wait(list(self._waiting), num_returns=1, timeout=timeout)
-        try:
-            return [(self._waiting.pop(one), self._ray.get(one)) for one in done]
-        except self._ray.exceptions.RayError as error:
-            raise WorkerError(f"a Ray worker ended: {str(error).splitlines()[0]}; the output is incomplete") from None
+        self._actors.send(worker, item)
 
     def close(self) -> None:
         """Kill the actors."""
-        for actor in self._actors:
-            self._ray.kill(actor)
+        self._actors.close()
+
+    def receive(self, timeout: float | None) -> list[tuple[int, Answer[Found]]]:
+        """Wait for any of them."""
+        try:
+            return self._actors.receive(timeout)
+        except ActorError as error:
+            raise WorkerError(f"a Ray worker ended: {error}; the output is incomplete") from None
 
 
 class _Actor:
