@@ -112,12 +112,21 @@ TEXT = "--columns word,pos,label,_ --label label"
 TAG = f"tag train {{inputs}}/tokens --dev {{inputs}}/dev {TEXT} --tol 1e-4"
 BITEXT = "--bitext-source {inputs}/en --bitext-target {inputs}/fr"
 ALIGN = "align train --source {inputs}/en --target {inputs}/fr --gold {inputs}/links --C 0.1,0.3 --false-negative 2"
-SEGMENT = (
-    "segment train --images {inputs}/images --masks {inputs}/masks --classes ground,leaf --classifier linear "
-    "--stages 2 --folds 2 --regions 60"
+PICTURES = (
+    "--images {inputs}/images --masks {inputs}/masks --classes ground,leaf --classifier linear --stages 2 --folds 2 "
+    "--regions 60"
 )
-SHARD_TEXT = ("-m", "maxmargin", *f"tag shard {{inputs}}/tokens {TEXT} --overwrite --out text".split())
-SHARD_BITEXT = ("-m", "maxmargin", *f"align shard {BITEXT} --shard-pairs 8 --overwrite --out bitext".split())
+SEGMENT = f"segment train {PICTURES}"
+RERANK = "--nbest {inputs}/nbest --references {inputs}/ref0"
+
+
+def shard(line: str, out: str) -> tuple[str, ...]:
+    """A command that writes a folder among the inputs."""
+    return ("-m", "maxmargin", *line.split(), "--overwrite", "--out", out)
+
+
+SHARD_TEXT = shard(f"tag shard {{inputs}}/tokens {TEXT}", "text")
+SHARD_BITEXT = shard(f"align shard {BITEXT} --shard-pairs 8", "bitext")
 SOLVERS = ("SimplicialDecomposition", "ProjectedSubgradient", "ProjectedGradient", "Extragradient", "DualExtragradient")
 TRAININGS = [
     Training("tag train", command(TAG)),
@@ -126,6 +135,11 @@ TRAININGS = [
     Training("tag train, Ray", command(TAG + RAY)),
     Training("align train", command(ALIGN)),
     Training("align train, files", command(f"{ALIGN} --bitext-source {{inputs}}/bitext"), before=SHARD_BITEXT),
+    Training(
+        "align train, shards",
+        command("align train --shards {inputs}/pairs --C 0.1 --false-negative 2 --tol 1e-5"),
+        before=shard("align shard --source {inputs}/en --target {inputs}/fr --gold {inputs}/links", "pairs"),
+    ),
     Training("align train, Ray", command(ALIGN + RAY)),
     Training("align bootstrap", command(f"align bootstrap {BITEXT} --pairs 20")),
     Training(
@@ -134,9 +148,17 @@ TRAININGS = [
         before=SHARD_BITEXT,
     ),
     Training("segment train", command(SEGMENT)),
-    Training("segment train, Ray", command(SEGMENT + RAY)),
     Training(
-        "rerank train", command("rerank train --nbest {inputs}/nbest --references {inputs}/ref0 --folds 2 --C 0.1,1")
+        "segment train, files",
+        command("segment train --shards {inputs}/sites --tol 1e-5"),
+        before=shard(f"segment shard {PICTURES}", "sites"),
+    ),
+    Training("segment train, Ray", command(SEGMENT + RAY)),
+    Training("rerank train", command(f"rerank train {RERANK} --folds 2 --C 0.1,1")),
+    Training(
+        "rerank train, files",
+        command("rerank train --shards {inputs}/lists --C 0.1 --folds 0"),
+        before=shard(f"rerank shard {RERANK}", "lists"),
     ),
     Training("fit", fit("memory", "BlockFrankWolfe"), ()),
     *(
@@ -191,7 +213,7 @@ def measure(training: Training, inputs: Path, kills: int, random: np.random.Gene
         after_save = time.perf_counter() - began - until_save
         whole = contents(Path(folder, "model"))
     different: list[dict[str, Any]] = []
-    found = {"kills": 0, "ended before": 0, "with a checkpoint": 0}
+    found = {"kills": 0, "ended before": 0, "with a checkpoint": 0, "with the model": 0}
     early = int(EARLY * kills)
     for number in range(kills):
         part = (number - early + float(random.uniform())) / (kills - early)
@@ -202,6 +224,7 @@ def measure(training: Training, inputs: Path, kills: int, random: np.random.Gene
             hit = (number < early or first_save(process, folder)) and killed(process, after)
             found["kills" if hit else "ended before"] += 1
             found["with a checkpoint"] += hit and bool(saved(folder))
+            found["with the model"] += hit and not saved(folder) and (folder / "model").exists()
             wrong = ""
             try:
                 ended(training.start(inputs, folder, again=True) if hit else process)

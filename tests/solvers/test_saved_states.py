@@ -211,6 +211,34 @@ def test_states_that_make_no_sense(name, tmp_path):
             refused(problem, path, "damaged: .*; name another file", solver)
 
 
+@pytest.mark.parametrize(
+    "name", ["dual", "extragradient-matching", "projected-gradient", "projected-subgradient", "simplicial", "columns"]
+)
+def test_a_damaged_save_a_full_disk_and_a_second_run(name, tmp_path, monkeypatch):
+    """The save before the last is taken, with a warning; a save that fails changes nothing; two runs never share."""
+    solver, problem, path, stop = CASES[name][0], problem_of(name), tmp_path / "run", Stop(1e-9, 9)
+
+    def second(record: Any) -> None:
+        refused(problem, path, f"process {os.getpid()} uses this checkpoint; wait until it ends", solver)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    whole = run(problem, solver, path, stop=stop, callbacks=[second])
+    path.unlink()
+    run(problem, solver, path, stop=Stop(1e-9, 5))
+    path.write_bytes(path.read_bytes()[:-9])
+    with monkeypatch.context() as patch:
+        patch.setattr(model_file, "replacing", full)
+        with pytest.warns(RuntimeWarning) as said:
+            again = run(problem, solver, path, stop=stop)
+    assert "training resumes from the checkpoint before it" in str(said[0].message)
+    assert "No space left on device; training continues" in str(said[1].message)
+    assert again.weights.tobytes() == whole.weights.tobytes()
+    with pytest.warns(RuntimeWarning, match="training resumes from the checkpoint before it"):
+        assert run(problem, solver, path, stop=stop).weights.tobytes() == whole.weights.tobytes()
+
+
 def test_points_that_are_no_outputs(tmp_path):
     problem, path = make("chain", n=6, seed=1), tmp_path / "run"
     run(problem, SimplicialDecomposition(), path, stop=Stop(1e-9, 6), every=1e9)

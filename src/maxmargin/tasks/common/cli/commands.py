@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -88,7 +89,10 @@ def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = N
     except BrokenPipeError:  # the reader has stopped, as after ``| head``: typer exits quietly
         raise
     except OSError as error:
-        fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        said = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # what was saved before that may help
+            said = "; ".join(filter(None, (said, "free some space", left(written, False) if callable(left) else "")))
+        fail(said)
     except (ValueError, MissingPackageError) as error:
         fail(str(error))
     except KeyboardInterrupt as stopped:
