@@ -183,7 +183,8 @@ class AlignerSettings:
             if not isinstance(pairs, NumberedPairs):
                 pairs = CompactPairs.of([[(pair.source, pair.target) for pair in pairs]])
             if isinstance(pairs, ShardedBitext):
-                passes, seen = pairs.passes(self.executor, self.max_entries), pairs.fingerprints
+                passes = pairs.passes(self.executor, self.max_entries)
+                seen = pairs.seen_by(passes)
             else:
                 passes = BitextPasses.of(IndexedBitext.of(pairs.source, pairs.target), self.executor)
                 seen = fingerprints(pairs.source, pairs.target)

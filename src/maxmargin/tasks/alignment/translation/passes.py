@@ -110,6 +110,10 @@ class Text(ABC):
         found = self.read()
         return found._replace(source=numbering.source[found.source], target=numbering.target[found.target])
 
+    def fingerprints(self) -> IntArray:
+        """The hashes of its sentence pairs that are stored with it, by default none."""
+        return np.zeros(0, dtype=np.int64)
+
     def pairs(self, numbering: Numbering) -> Any:
         """The same, as the kernels take them; equal ones are one that counts as many times."""
         return _kernels.SentencePairs(*self.numbered(numbering), numbering.n_source, numbering.n_target, merge=True)
@@ -239,6 +243,10 @@ class BitextPasses:
             self._found = Frequencies(np.sum([part.occurrences for part in parts], axis=0), first)
         return self._found
 
+    def fingerprints(self) -> IntArray:
+        """The hashes of sentence pairs that are stored with the texts, in order; one pass."""
+        return np.concatenate(list(self._session.each(_fingerprints)))
+
     def lexicon(self, numbering: Numbering, counts: tuple[IntArray, IntArray]) -> FoundLexicon:
         """The words that meet in sentence pairs; words of the vocabularies occur so many times. One pass."""
         merged, different = MergedLexicon(counts, self.max_entries), 0
@@ -261,6 +269,10 @@ class BitextPasses:
     def close(self) -> None:
         """Release the texts."""
         self._session.close()
+
+
+def _fingerprints(piece: BitextPiece, memory: Any) -> tuple[IntArray, Any]:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(text.fingerprints() for text in piece.texts)]), memory
 
 
 class Frequencies(NamedTuple):

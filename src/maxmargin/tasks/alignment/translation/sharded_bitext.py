@@ -100,6 +100,11 @@ class ShardText(Text):
             some = some.select(np.flatnonzero(kept))
         return PairArrays(some.source_start, some.source, some.target_start, some.target)
 
+    def fingerprints(self) -> IntArray:
+        """Those of all pairs, also of those that are too long."""
+        first, last = self._pairs
+        return np.array(arrays_of(self._folder, self._shard, self._n_words)[1][first:last])
+
 
 def arrays_of(folder: Path, shard: BitextShard, n_words: int) -> tuple[PairArrays, IntArray]:
     """Sentence pairs of a shard as numbers of words, and their fingerprints; ShardError if they cannot be read."""
@@ -234,6 +239,10 @@ class ShardedBitext(Sequence[SentencePair]):
         """A hash of 64 bits for each sentence pair."""
         stored = [arrays_of(self.folder, shard, len(self.words))[1] for shard in self.shards]
         return np.concatenate([*stored, fingerprints(self.added.source, self.added.target)])
+
+    def seen_by(self, passes: BitextPasses) -> IntArray:
+        """The same, read from the files where passes over them are made."""
+        return np.concatenate([passes.fingerprints(), fingerprints(self.added.source, self.added.target)])
 
     def extended(self, pairs: Iterable[SentencePair]) -> ShardedBitext:
         """These pairs and others, which stay in memory, without the extra columns of those."""
