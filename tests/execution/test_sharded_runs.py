@@ -13,6 +13,9 @@ import maxmargin as mm
 from maxmargin.execution import HeldPieces, Piece, Serial, ShardedProblem
 from maxmargin.execution.pieces import cut
 from maxmargin.solvers import Checkpoint, Solver, solve
+from maxmargin.structures import Structure
+from maxmargin.structures.chains.chain import Chain
+from maxmargin.structures.fallbacks import generic
 
 SOLVERS: dict[str, Solver] = {
     "subgradient": mm.ProjectedSubgradient(),
@@ -92,6 +95,31 @@ def test_column_generation_in_shards(solver: Solver, rescaling: str) -> None:
     there = run(ShardedProblem(FilePieces(problem, 10**6, 3)), solver, tol=1e-5, max_iter=100, executor=executor)
     np.testing.assert_allclose(parts.certificate.primal, whole.certificate.primal, rtol=1e-4)
     np.testing.assert_array_equal(parts.weights, there.weights)
+
+
+class OwnChain(Chain):
+    """A structure of the user's own, projected by its argmax alone."""
+
+    project = Structure.project
+
+
+def test_warm_starts_of_projections_by_argmax_survive_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They belong to the piece, not to the structure that was read for one pass over it."""
+    problem = make("chain", n=6, region={"C": 5.0})
+    object.__setattr__(problem.structure, "__class__", OwnChain)
+    warm: list[bool] = []
+    plain = generic.open_hull
+
+    def counted(structure: Any, tol: float, given: Any, key: object) -> Any:
+        warm.append(given is not None and given.key is key)
+        return plain(structure, tol, given, key)
+
+    monkeypatch.setattr(generic, "open_hull", counted)
+    source = ShardedProblem(FilePieces(problem, 10**9, 2))
+    there = run(source, mm.ProjectedGradient(), max_iter=8, tol=1e-9, executor=Serial(shards=2))
+    assert sum(warm) >= 14
+    here = run(problem, mm.ProjectedGradient(), max_iter=8, tol=1e-9, executor=Serial(shards=2))
+    np.testing.assert_array_equal(here.weights, there.weights)
 
 
 SAVED = (*SOLVERS, "block Frank-Wolfe", "perceptron", "MIRA", "column generation")
