@@ -103,7 +103,7 @@ def saved_piece(blocks: Any) -> StateDict:
 def restored_piece(solver: Any, problem: Problem, given: StateDict) -> Any:
     """The blocks of :func:`saved_piece`, once their outputs are found legal; else ValueError. Sums are not known."""
     whole = dict(zip(ARRAYS, map(np.array, made(solver, problem).state()), strict=True))
-    whole["numbers"][_MEAN_GAP] = number(given, "mean_gap", least=0)
+    whole["numbers"][_MEAN_GAP] = number(given, "mean_gap")  # below 0 by rounding only
     return restored(solver, problem, {**whole, **{name: value_of(given, name) for name in PIECE}}, whole=False)
 
 
