@@ -193,7 +193,7 @@ class TestFolders:
         with pytest.raises(ShardError, match="not completed"):
             ShardedBitext(made)
 
-    @pytest.mark.parametrize("change", [{"format": 2}, {"kind": "chain"}, {"pairs": 3}, {"format": None}])
+    @pytest.mark.parametrize("change", [{"format": 9}, {"kind": "chain"}, {"pairs": 3}, {"format": None}])
     def test_with_another_index_are_refused(self, made, change):
         index = json.loads((made / "index.json").read_text())
         (made / "index.json").write_text(json.dumps({**index, **change}))

@@ -40,7 +40,7 @@ from maxmargin.tasks.alignment.translation.passes import (
 from maxmargin.tasks.alignment.translation.words import DistinctWords, IndexedBitext, WordVocabulary, fingerprints
 from maxmargin.tasks.common.files.text import AnyPath
 
-FORMAT = 1
+FORMAT = 2
 INDEX, WORDS = "index.json", "words.shard"
 SHARD_PAIRS = 1 << 16
 """Sentence pairs of a shard: about 20 MB."""
