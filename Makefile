@@ -21,8 +21,9 @@ check: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 
+# Two processes: threads of BLAS besides would wait for each other and take a quarter more time.
 pytest: $(VENV)/.test-tools $(VENV)/.built
-	$(BIN)/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 # Hostile input for every way into the library; FUZZ="--only files --inputs 1000" for a part of it.
 FUZZ ?=
