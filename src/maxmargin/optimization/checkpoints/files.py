@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from maxmargin import _checks, model_file
 from maxmargin._callers import callers_level
@@ -141,6 +141,17 @@ class CheckpointFiles:
         self._whole = False  # whether the newest file is one that this run has read or written
         self._damaged: list[Path] = []
         self._warned = False
+
+    @classmethod
+    def restored(cls, checkpoint: Checkpoint, load: Load) -> Self:
+        """The files, after :meth:`restore`; they are closed if that fails."""
+        files = cls(checkpoint)
+        try:
+            files.restore(load)
+        except BaseException:
+            files.close()
+            raise
+        return files
 
     def restore(self, load: Load) -> bool:
         """Load the newest save that is not damaged, and warn if others are; False if there is none.

@@ -31,12 +31,7 @@ class Finished:
 
     def __enter__(self) -> Finished:
         if self.checkpoint is not None:
-            self._files = CheckpointFiles(self.checkpoint)
-            try:
-                self._files.restore(self._load)
-            except BaseException:
-                self._files.close()
-                raise
+            self._files = CheckpointFiles.restored(self.checkpoint, self._load)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,8 +34,9 @@ def build(
     overwrite: bool,
     resume: bool,
     as_json: bool,
+    shown: Callable[[ShardedDataset], dict[str, Any]] | None = None,
     **options: Any,
-) -> ShardedDataset:
+) -> None:
     """Build the dataset of a command and print what was built.
 
     Args:
@@ -46,10 +48,11 @@ def build(
         jobs: threads.
         overwrite, resume, options: as :meth:`ShardedDataset.build` takes them.
         as_json: whether to print JSON.
+        shown: what to print of a dataset; None for the numbers of its parts and weights.
     """
     with _threads.threads(jobs):
         dataset = ShardedDataset.build(out, recipe, source, overwrite=overwrite, resume=resume, **options)
-    sizes = {"parts": dataset.n_parts, "weights": dataset.n_weights, "shards": len(dataset.shards)}
-    found = {"folder": str(out), called: len(dataset), **sizes, "megabytes": dataset.nbytes / 1e6}
-    report({**found, "seconds": time.perf_counter() - began}, as_json=as_json)
-    return dataset
+    sizes = {"parts": dataset.n_parts, "weights": dataset.n_weights} if shown is None else shown(dataset)
+    found = {"folder": str(out), called: len(dataset), **sizes, "shards": len(dataset.shards)}
+    seconds = time.perf_counter() - began
+    report({**found, "megabytes": dataset.nbytes / 1e6, "seconds": seconds}, as_json=as_json)

@@ -31,6 +31,10 @@ OptionalSource = Annotated[
     str | None,
     typer.Option("--source", help="Source sentences, one per line, or 'source ||| target' (or TAB) without --target."),
 ]
+AnnotatedSource = Annotated[
+    str | None, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")
+]
+GoldLinks = Annotated[str | None, typer.Option("--gold", help="Links of --source: NAACL, Pharaoh or JSON.")]
 Target = Annotated[str | None, typer.Option("--target", help="Target sentences, one per line.")]
 BitextTarget = Annotated[str | None, typer.Option("--bitext-target", help="Target sentences of the bitext.")]
 # One meaning in all verbs: --from and --first are of links that are read, except gold, --to of those that are written.

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import report
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
-from maxmargin.tasks.common.cli.commands import saving, written_line
+from maxmargin.tasks.common.cli.commands import written_line
 
 
 def save(
@@ -22,10 +21,7 @@ def save(
         if not out.exists():
             model.save(out, min_probability=least)
         raise KeyboardInterrupt
-    with saving(model) as complete, defer_interrupts():
-        model.save(out, min_probability=least)
-        if complete:
-            checkpoints.remove()
+    checkpoints.save(model, min_probability=least)
     metadata = {
         "model": str(out),
         "megabytes": out.stat().st_size / 1e6,

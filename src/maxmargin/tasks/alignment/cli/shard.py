@@ -10,11 +10,13 @@ import typer
 
 from maxmargin._terminal import report
 from maxmargin.tasks.alignment.cli.options import (
+    AnnotatedSource,
     BitextTarget,
     Extra,
     Fertility,
     GoldFirst,
     GoldFrom,
+    GoldLinks,
     MaxEntries,
     Reuse,
     SkipBad,
@@ -33,11 +35,9 @@ def shard(
         str | None, typer.Option("--bitext-source", help="Sentences without links, or 'source ||| target'.")
     ] = None,
     bitext_target: BitextTarget = None,
-    source: Annotated[
-        str | None, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")
-    ] = None,
+    source: AnnotatedSource = None,
     target: Target = None,
-    gold: Annotated[str | None, typer.Option("--gold", help="Links of --source: NAACL, Pharaoh or JSON.")] = None,
+    gold: GoldLinks = None,
     fertility: Fertility = 2,
     extra: Extra = None,
     reuse: Reuse = None,

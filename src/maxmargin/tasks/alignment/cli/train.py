@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from maxmargin.tasks.alignment.cli.options import (
+    AnnotatedSource,
     BitextTarget,
     Extra,
     Fertility,
     GoldFirst,
     GoldFrom,
+    GoldLinks,
     MaxEntries,
     MinProbability,
     Reuse,
@@ -50,12 +52,8 @@ from maxmargin.tasks.common.progress import print_lines
 
 def train(
     out: ModelOut,
-    source: Annotated[
-        str | None, typer.Option("--source", help="Annotated source sentences, or 'source ||| target'.")
-    ] = None,
-    gold: Annotated[
-        str | None, typer.Option("--gold", help="Links of these sentences: NAACL, Pharaoh or JSON.")
-    ] = None,
+    source: AnnotatedSource = None,
+    gold: GoldLinks = None,
     target: Target = None,
     shards: Shards = None,
     bitext_source: Annotated[

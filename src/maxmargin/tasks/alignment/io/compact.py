@@ -95,13 +95,32 @@ class CompactPairs(Sequence[SentencePair]):
         return np.stack([np.diff(self.source.start), np.diff(self.target.start)], axis=1)
 
 
+class WordNumbers:
+    """Numbers of words in the order in which they appear."""
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self._index = {word: number for number, word in enumerate(words)}
+
+    @property
+    def words(self) -> list[str]:
+        """All words, by number."""
+        return list(self._index)
+
+    def of(self, sentences: Sequence[Sequence[str]]) -> tuple[IntArray, npt.NDArray[np.int32]]:
+        """How many words each sentence has, and the numbers of all of them; new words get the next numbers."""
+        for word in dict.fromkeys(chain.from_iterable(sentences)):
+            self._index.setdefault(word, len(self._index))
+        sizes = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
+        numbers = map(self._index.__getitem__, chain.from_iterable(sentences))
+        return sizes, np.fromiter(numbers, dtype=np.int32, count=int(sizes.sum()))
+
+
 class _Numbering:
-    """Numbers of words in the order in which they appear, and sentences as such numbers."""
+    """Sentences of both sides as numbers of words."""
 
     def __init__(self, begun: CompactPairs | None = None) -> None:
         sides = () if begun is None else (begun.source, begun.target)
-        words = sides[0].words if sides else []
-        self._index = {word: number for number, word in enumerate(words)}
+        self._numbers = WordNumbers(sides[0].words if sides else ())
         self._sizes: list[list[IntArray]] = [[np.diff(side.start)] for side in sides] or [[], []]
         self._tokens: list[list[npt.NDArray[np.int32]]] = [[side.tokens] for side in sides] or [[], []]
 
@@ -109,20 +128,17 @@ class _Numbering:
         """Add pairs, and return all of them."""
         for block in blocks:
             for side, sentences in enumerate(zip(*block, strict=True)):
-                for word in dict.fromkeys(chain.from_iterable(sentences)):
-                    self._index.setdefault(word, len(self._index))
-                sizes = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
-                numbers = map(self._index.__getitem__, chain.from_iterable(sentences))
+                sizes, tokens = self._numbers.of(sentences)
                 self._sizes[side].append(sizes)
-                self._tokens[side].append(np.fromiter(numbers, dtype=np.int32, count=int(sizes.sum())))
-        words = list(self._index)
+                self._tokens[side].append(tokens)
+        words = self._numbers.words
         source, target = (
             CompactSentences(
                 words,
-                offsets_of(np.concatenate([np.zeros(0, dtype=np.int64), *sizes])),
-                np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
+                offsets_of(np.concatenate([np.zeros(0, dtype=np.int64), *all_sizes])),
+                np.concatenate([np.zeros(0, dtype=np.int32), *all_tokens]),
             )
-            for sizes, tokens in zip(self._sizes, self._tokens, strict=True)
+            for all_sizes, all_tokens in zip(self._sizes, self._tokens, strict=True)
         )
         return CompactPairs(source, target)
 

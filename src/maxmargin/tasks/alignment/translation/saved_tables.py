@@ -27,13 +27,8 @@ class SavedTables:
         self.done = 0
 
     def __enter__(self) -> SavedTables:
-        self._files = CheckpointFiles(self.checkpoint)
+        self._files = CheckpointFiles.restored(self.checkpoint, self._load)
         self._saved_at = time.perf_counter()
-        try:
-            self._files.restore(self._load)
-        except BaseException:
-            self._files.close()
-            raise
         return self
 
     def __exit__(self, *_: object) -> None:

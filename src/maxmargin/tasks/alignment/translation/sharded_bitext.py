@@ -27,7 +27,7 @@ from maxmargin.execution.pieces import cut
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.alignment.io.bitext import bitext_blocks
-from maxmargin.tasks.alignment.io.compact import CompactPairs, CompactSentences
+from maxmargin.tasks.alignment.io.compact import CompactPairs, CompactSentences, WordNumbers
 from maxmargin.tasks.alignment.io.sentences import SentencePair
 from maxmargin.tasks.alignment.translation.passes import (
     LONGEST_LEARNED,
@@ -300,7 +300,7 @@ class _Writer:
             raise ValueError(f"{folder} has {what}; {remedy}")
         for name in own:  # the index first, so that no part looks whole
             (folder / name).unlink()
-        self._index: dict[str, int] = {}
+        self._numbers = WordNumbers()
         self._shards: list[BitextShard] = []
         self._sizes: list[list[IntArray]] = [[], []]
         self._tokens: list[list[npt.NDArray[np.int32]]] = [[], []]
@@ -310,12 +310,9 @@ class _Writer:
     def add(self, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]]) -> None:
         """Add some pairs."""
         for side, sentences in enumerate((source, target)):
-            for word in dict.fromkeys(chain.from_iterable(sentences)):
-                self._index.setdefault(word, len(self._index))
-            sizes = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
-            numbers = map(self._index.__getitem__, chain.from_iterable(sentences))
+            sizes, tokens = self._numbers.of(sentences)
             self._sizes[side].append(sizes)
-            self._tokens[side].append(np.fromiter(numbers, dtype=np.int32, count=int(sizes.sum())))
+            self._tokens[side].append(tokens)
         self._prints.append(fingerprints(source, target))
         self._pending += len(source)
         if self._pending >= self._size:
@@ -348,7 +345,8 @@ class _Writer:
         """Write the rest, the words, and the index, which makes the folder a bitext."""
         if self._pending:
             self._write(whole=True)
-        words = WordVocabulary(list(self._index), np.zeros(len(self._index), dtype=np.int64)).arrays()
+        found = self._numbers.words
+        words = WordVocabulary(found, np.zeros(len(found), dtype=np.int64)).arrays()
         _, digest = shard_file.write(self._folder / WORDS, {}, [words["text"], words["offsets"]])
         index = {
             "format": FORMAT,

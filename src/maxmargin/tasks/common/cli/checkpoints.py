@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from maxmargin._files import remove_leftovers
+from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import note
-from maxmargin.tasks.common.cli.commands import written_line
+from maxmargin.tasks.common.cli.commands import BestSoFar, written_line
 
 if TYPE_CHECKING:
     from maxmargin.solvers import Checkpoint
@@ -53,6 +54,26 @@ class Checkpoints:
             what = f"{there[-1]} of an unfinished run is removed; --resume would have resumed from it"
             note(what)
             self.remove()
+
+    def save(self, model: Any, **options: Any) -> None:
+        """Write the model file, and remove the checkpoints if training is complete.
+
+        If training was interrupted, so is the command when the model is written; one that has learned nothing yet is
+        not written.
+
+        Args:
+            model: a trained model of any task.
+            options: those of its ``save``.
+        """
+        complete = model.training is None or not model.training.interrupted
+        if not complete and not model.weights.any():
+            raise KeyboardInterrupt
+        with defer_interrupts():
+            model.save(self.out, **options)
+            if complete:
+                self.remove()
+        if not complete:
+            raise BestSoFar
 
     def remove(self) -> None:
         """Remove all checkpoints, with the saves before the last ones."""

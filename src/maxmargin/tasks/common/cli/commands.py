@@ -21,7 +21,7 @@ from maxmargin.tasks.common.files.text import once as once
 from maxmargin.tasks.common.packages import MissingPackageError
 
 if TYPE_CHECKING:
-    from maxmargin.model import Model
+    pass
 
 PART_WRITTEN = "the output is incomplete"
 """What Ctrl-C leaves behind in commands that write to standard output."""
@@ -113,20 +113,6 @@ def _named(written: Sequence[Path], best: bool) -> str:
 def written_line(path: Path, best: bool) -> str:
     """Return what is said of a model that was written, perhaps the best so far of an interrupted training."""
     return f"{path} was written{' with the best weights so far' if best else ''}"
-
-
-@contextmanager
-def saving(model: Model) -> Iterator[bool]:
-    """Surround the saving of a model: if its training was interrupted, so is the command when the model is saved.
-
-    Yields whether training is complete. A model that has learned nothing yet is not saved.
-    """
-    complete = model.training is None or not model.training.interrupted
-    if not complete and not model.weights.any():
-        raise KeyboardInterrupt
-    yield complete
-    if not complete:
-        raise BestSoFar
 
 
 def writable(path: Path, keep: Sequence[str | None] = (), *, option: str = "--out", streams: bool = False) -> None:

@@ -83,6 +83,6 @@ def refuse_with_shards(given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None and value != [] and value is not False:
             raise ValueError(
-                f"--shards has examples that are read and encoded already, so {name} has no use here; leave it out, or "
-                "give it to the command shard and make another folder"
+                f"{name} is for files: the examples of a folder are read and encoded already, so {name} has no use "
+                "here; leave it out, or give it to the command shard and make another folder"
             )

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, printable
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
-from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve, saving
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
@@ -147,7 +146,8 @@ def train(
             )  # fmt: skip
             checkpoints.begin(resume)
             model = train_reranker_on(dataset, settings)
-            _save(model, out, checkpoints, dataset.metadata["reading"])
+            model.metadata["reading"] = dataset.metadata["reading"]
+            checkpoints.save(model)
             _print(model, out, as_json)
             return
         of_lists = {"features": features, "segments": segments, "sources": sources, "list_size": list_size}
@@ -180,16 +180,9 @@ def train(
             decoder = None if weights is None else read_weights(weights)
             found, metrics = read_judged_lattices(lattices or [], reading, **gold)
             model = train_on_lattices(found, metrics, settings, weights=decoder)
-        _save(model, out, checkpoints, vars(reading))
+        model.metadata["reading"] = vars(reading)
+        checkpoints.save(model)
     _print(model, out, as_json)
-
-
-def _save(model: RerankerModel, out: Path, checkpoints: Checkpoints, reading: dict[str, Any]) -> None:
-    model.metadata["reading"] = reading
-    with saving(model) as complete, defer_interrupts():
-        model.save(out)
-        if complete:
-            checkpoints.remove()
 
 
 def _print(model: RerankerModel, out: Path, as_json: bool) -> None:

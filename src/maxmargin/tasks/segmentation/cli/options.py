@@ -61,6 +61,29 @@ def belongs(kind: str, absent: bool, options: dict[str, Any]) -> None:
             raise ValueError(f"{name} is for {kind}; leave it out, or give --{kind}")
 
 
+def one_kind(
+    images: str | None,
+    masks: str | None,
+    scans: list[str] | None,
+    more: list[str] | None,
+    dev_images: str | None = None,
+    dev_masks: str | None = None,
+    dev_scans: list[str] | None = None,
+) -> None:
+    """ValueError unless there are either images with masks, or scans, and dev data of the same kind or none."""
+    for first, second, names in ((images, masks, ""), (dev_images, dev_masks, "dev-")):
+        if (first is None) != (second is None):
+            raise ValueError(f"--{names}images and --{names}masks belong together; give both, or neither")
+    if (images is None) == (scans is None):
+        raise ValueError("give either --images and --masks, or --scans")
+    if images is None and dev_images is not None:
+        raise ValueError("--dev-images belongs to --images; give --dev-scans for scans")
+    if scans is None and dev_scans is not None:
+        raise ValueError("--dev-scans belongs to --scans; give --dev-images and --dev-masks for images")
+    if more and scans is None:
+        raise ValueError(f"unexpected argument {more[0]}; further files belong to --scans")
+
+
 def stage_settings(stages: int | None, folds: int, classifier: str, balanced: bool, *, of_scans: bool) -> StageSettings:
     """How to train the stages."""
     from maxmargin.tasks.segmentation.training import StageSettings  # the verbs that do not train need none

@@ -27,6 +27,7 @@ from maxmargin.tasks.segmentation.cli.options import (
     Voxel,
     belongs,
     image_extractor,
+    one_kind,
     scan_extractor,
     stage_settings,
 )
@@ -72,12 +73,9 @@ def shard(
         from maxmargin.tasks.segmentation.io.folders import LabeledImages
         from maxmargin.tasks.segmentation.sharding import SAMPLE, SegmentationRecipe
 
-        if (images is None) == (scans is None) or (images is None) != (masks is None):
-            raise ValueError("give either --images and --masks, or --scans")
+        one_kind(images, masks, scans, more)
         belongs("scans", scans is None, {"--label-column": label_column, "--voxel": voxel})
         belongs("images", images is None, {"--regions": regions, "--graph": graph})
-        if more and scans is None:
-            raise ValueError(f"unexpected argument {more[0]}; further files belong to --scans")
         definition = parse_classes(classes, file=class_file, void=void)
         files: LabeledImages | ScanFiles
         encoder: SegmentationEncoder

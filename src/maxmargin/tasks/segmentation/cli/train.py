@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import report
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
-from maxmargin.tasks.common.cli.commands import errors_as_lines, reserve, saving
+from maxmargin.tasks.common.cli.commands import errors_as_lines, reserve
 from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
@@ -47,6 +46,7 @@ from maxmargin.tasks.segmentation.cli.options import (
     Voxel,
     belongs,
     image_extractor,
+    one_kind,
     scan_extractor,
     stage_settings,
 )
@@ -126,7 +126,7 @@ def train(
 
             dataset = ShardedDataset(shards)
         else:
-            _one_kind(images, masks, dev_images, dev_masks, scans, dev_scans, more)
+            one_kind(images, masks, scans, more, dev_images, dev_masks, dev_scans)
         definition = parse_classes(classes, file=class_file, void=void)
         grid = numbers("--C", C)
         of_scans = scans is not None if dataset is None else dataset.encoder.kind.startswith("scan")
@@ -152,10 +152,7 @@ def train(
                 how, label_column=label_column, refine=refine is not False,
                 extractor=scan_extractor(voxel) if of_scans else image_extractor(graph, regions),
             )  # fmt: skip
-        with saving(trained) as complete, defer_interrupts():
-            trained.save(out)
-            if complete:
-                checkpoints.remove()
+        checkpoints.save(trained)
         _summary(trained, out, began, as_json)
 
 
@@ -221,29 +218,6 @@ def _inputs(given: Sequence[str | Path]) -> list[str]:
         inside = path.iterdir() if path.is_dir() else ()
         found += [path, *(one for one in inside if one.name.lower().endswith((*SUFFIXES, *SCANS)))]
     return [str(one) for one in found]
-
-
-def _one_kind(
-    images: str | None,
-    masks: str | None,
-    dev_images: str | None,
-    dev_masks: str | None,
-    scans: list[str] | None,
-    dev_scans: list[str] | None,
-    more: list[str] | None,
-) -> None:
-    """ValueError unless there are either images with masks, or scans."""
-    for first, second, names in ((images, masks, ""), (dev_images, dev_masks, "dev-")):
-        if (first is None) != (second is None):
-            raise ValueError(f"--{names}images and --{names}masks belong together; give both, or neither")
-    if (images is None) == (scans is None):
-        raise ValueError("give either --images and --masks, or --scans")
-    if images is None and dev_images is not None:
-        raise ValueError("--dev-images belongs to --images; give --dev-scans for scans")
-    if scans is None and dev_scans is not None:
-        raise ValueError("--dev-scans belongs to --scans; give --dev-images and --dev-masks for images")
-    if more and scans is None:
-        raise ValueError(f"unexpected argument {more[0]}; further files belong to --scans")
 
 
 def _summary(model: Any, out: Path, began: float, as_json: bool) -> None:

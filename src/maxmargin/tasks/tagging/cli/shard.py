@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from maxmargin._terminal import fail, report
+from maxmargin._terminal import fail
 from maxmargin.tasks.common.cli.commands import errors_as_lines
 from maxmargin.tasks.common.cli.options import AsJson, Jobs, Overwrite, ResumeBuilding, ShardsOut
 from maxmargin.tasks.tagging.cli.options import (
@@ -54,8 +54,7 @@ def shard(
     if constraints not in CONSTRAINTS:
         fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
     with errors_as_lines():
-        from maxmargin import threads
-        from maxmargin.datasets import ShardedDataset
+        from maxmargin.tasks.common.sharding import build
         from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
         from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata
         from maxmargin.tasks.tagging.sharding import TaggedSource
@@ -72,15 +71,8 @@ def shard(
             repair=repair,
         )
         described = {"file": file_metadata(first, bool(join))}
-        with threads(jobs):
-            dataset = ShardedDataset.build(out, encoder, source, metadata=described, overwrite=overwrite, resume=resume)
-        found = {
-            "folder": str(out),
-            "sentences": len(dataset),
-            "tokens": dataset.n_variables,
-            "labels": len(dataset.encoder.classes or ()),
-            "shards": len(dataset.shards),
-            "megabytes": dataset.nbytes / 1e6,
-            "seconds": time.perf_counter() - began,
-        }
-        report(found, as_json=as_json)
+        build(
+            out, encoder, source, called="sentences", began=began, jobs=jobs, overwrite=overwrite, resume=resume,
+            as_json=as_json, metadata=described,
+            shown=lambda made: {"tokens": made.n_variables, "labels": len(made.encoder.classes or ())},
+        )  # fmt: skip

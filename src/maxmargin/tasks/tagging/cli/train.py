@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin import _memory
-from maxmargin._interrupts import defer_interrupts
 from maxmargin._terminal import console, fail, report
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
-from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve, saving
+from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve
 from maxmargin.tasks.common.cli.options import (
     AsJson,
     Jobs,
@@ -30,6 +28,7 @@ from maxmargin.tasks.common.cli.options import (
     executor_of,
     numbers,
     numbers_option,
+    refuse_with_shards,
 )
 from maxmargin.tasks.tagging.cli.options import (
     Columns,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from maxmargin.tasks.tagging.model import TaggerModel
 
 DEFAULT = "block-frank-wolfe"
-"""The solver of a run whose command names none; on shards that it cannot handle, the library chooses."""
+"""The solver of a run on files whose command names none."""
 
 SOLVERS = {
     DEFAULT: "BlockFrankWolfe",
@@ -150,7 +149,7 @@ def train(
         once(files)
         executor = executor_of(ray, workers)
         if Path(train).is_dir():
-            _refuse_encoding(
+            refuse_with_shards(
                 {
                     "--columns": columns,
                     "--label": label,
@@ -160,11 +159,11 @@ def train(
                     "--preset": preset,
                     "--order": None if order == 1 else order,
                     "--constraints": None if constraints == "auto" else constraints,
-                    "--repair": repair or None,
+                    "--repair": repair,
                     "--min-count": min_count,
                     "--support": None if support == "negative" else support,
-                    "--text": text or None,
-                    "--gazetteer": gazetteer or None,
+                    "--text": text,
+                    "--gazetteer": gazetteer,
                     "--unknown": unknown,
                 }
             )
@@ -173,9 +172,8 @@ def train(
             limits |= {"executor": executor}
             _train_folder(train, out, dev, C, folds, solver, limits, checkpoints, resume, save_every, as_json, began)
             return
-        algorithm = _solver(solver or DEFAULT)
-        leaves = executor is not None and solver is None and bool(algorithm.shards_unsupported)
         solver = solver or DEFAULT
+        algorithm = _solver(solver)
         grid = _grid(C, folds, dev)
         if constraints not in CONSTRAINTS:
             fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
@@ -187,7 +185,6 @@ def train(
         features = features_of(texts[0], template, preset) | given_columns(gazetteer, text)
         reading = time.perf_counter() - began
     with errors_as_lines(checkpoints.summary):
-        from maxmargin.solvers import Checkpoint
         from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
         from maxmargin.tasks.tagging.training import learned, train_tagger
         from maxmargin.training import Settings
@@ -212,12 +209,12 @@ def train(
                 "random_state": seed,
             }
             fingerprint = _fingerprint(texts, choices)
-            checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
+            checkpoint = checkpoints.checkpoint(save_every, fingerprint)
         elif resume:
             fail(f"--solver {solver} saves no checkpoints, so training cannot be resumed; leave --resume out")
         settings = Settings(
             C=grid,
-            solver="auto" if leaves else algorithm,
+            solver=algorithm,
             tol=tol,
             max_iter=max_iter,
             max_seconds=max_seconds,
@@ -239,10 +236,7 @@ def train(
         model = train_tagger(encoder, rows, None, settings, dev=dev_data, folds=folds)
         fitted = time.perf_counter() - fitting
         model = replace(model, metadata={**model.metadata, "file": described})
-        with saving(model) as complete, defer_interrupts():
-            model.save(out)
-            if complete:
-                checkpoints.remove()
+        checkpoints.save(model)
         _report(model, out, reading, fitted, began, as_json)
 
 
@@ -252,16 +246,6 @@ def _grid(C: str | None, folds: int, dev: str | None) -> Any:
     if folds < 2 and dev is None and (grid == "auto" or (grid is not None and len(grid) > 1)):
         fail(f"--C {C} needs --dev or --folds 2 or more; give one of them, or one value")
     return grid
-
-
-def _refuse_encoding(given: Mapping[str, Any]) -> None:
-    """Fail if options of files and attributes are given for a folder; None is not given."""
-    for option, value in given.items():
-        if value is not None:
-            fail(
-                f"{option} is for files: the sentences of a folder have been read, and have their attributes; leave it "
-                "out, or give it to tag shard"
-            )
 
 
 def _train_folder(
@@ -280,7 +264,6 @@ def _train_folder(
 ) -> None:
     """Train on the folder of a dataset."""
     from maxmargin.datasets import ShardedDataset
-    from maxmargin.solvers import Checkpoint
     from maxmargin.tasks.tagging.reading import ReadOptions, labels_of
     from maxmargin.tasks.tagging.sharding import train_tagger_on
     from maxmargin.training import Settings
@@ -294,17 +277,14 @@ def _train_folder(
     data = [(text.tokens, labels_of(text)) for text in texts]
     deciding = {name: settings[name] for name in ("metric", "patience", "random_state")}
     fingerprint = f"{_fingerprint(texts, {**deciding, 'C': C, 'folds': folds})}, dataset {dataset.digest[:12]}"
-    checkpoint = Checkpoint(checkpoints.path, every=save_every, fingerprint=fingerprint, keep=True)
+    checkpoint = checkpoints.checkpoint(save_every, fingerprint)
     chosen = Settings(C=grid, solver="auto" if solver is None else _solver(solver), checkpoint=checkpoint, **settings)
     checkpoints.begin(resume)
     fitting = time.perf_counter()
     model = train_tagger_on(dataset, chosen, dev=data[0] if data else None, folds=folds)
     fitted = time.perf_counter() - fitting
     model = replace(model, metadata={**model.metadata, **({"file": file} if file else {})})
-    with saving(model) as complete, defer_interrupts():
-        model.save(out)
-        if complete:
-            checkpoints.remove()
+    checkpoints.save(model)
     _report(model, out, fitting - began, fitted, began, as_json)
 
 
