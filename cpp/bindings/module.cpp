@@ -13,6 +13,7 @@ void bind_linear(nb::module_& module);
 void bind_linear_master(nb::module_& module);
 void bind_matching(nb::module_& module);
 void bind_online(nb::module_& module);
+void bind_pairing(nb::module_& module);
 void bind_second_order(nb::module_& module);
 void bind_simplex(nb::module_& module);
 void bind_supported(nb::module_& module);
@@ -35,6 +36,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_linear(module);
     maxmargin::bind_linear_master(module);
     maxmargin::bind_matching(module);
+    maxmargin::bind_pairing(module);
     maxmargin::bind_second_order(module);
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
