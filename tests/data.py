@@ -81,6 +81,20 @@ def lattices(n: int = 6, *, seed: int = 0, d: int = 3):
     return X, y
 
 
+def pairings(n: int = 6, *, seed: int = 0, d: int = 3, full: bool = False):
+    """Graphs, or arrays (``full``), whose right pairs have a large first feature; some nodes stay alone."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(4, 7, size=n).tolist():
+        x = 0.6 * rng.standard_normal((size, size, d))
+        pairs = np.sort(rng.permutation(size)[: 2 * (size // 2) - 2 * int(rng.integers(2))].reshape(-1, 2), axis=1)
+        x[pairs[:, 0], pairs[:, 1], 0] += 1.5
+        edges = np.argwhere(np.triu(np.ones((size, size)), 1))
+        X.append(x if full else mm.PairGraph(x[edges[:, 0], edges[:, 1]], edges))
+        y.append(pairs[np.argsort(pairs[:, 0])])
+    return X, y
+
+
 def trees(
     n: int = 6, *, seed: int = 0, edges: bool = False, ring: bool = False, labels: tuple[Any, ...] = ("a", "b", "c")
 ):
@@ -189,6 +203,7 @@ KINDS = {
     "cut": (mm.CutSVM, cuts),
     "lattice": (mm.LatticeSVM, lattices),
     "matching": (mm.MatchingSVM, matchings),
+    "pairing": (mm.PairingSVM, pairings),
     "tree": (mm.TreeSVM, trees),
 }
 """Estimator class and data of each built-in structure."""
@@ -196,7 +211,7 @@ KINDS = {
 
 def variables_of(x: Any, output: Any) -> int:
     """How many variables an example has: links, edges or nodes."""
-    if isinstance(x, mm.WordLattice):
+    if isinstance(x, (mm.PairGraph, mm.WordLattice)):
         return len(x.edges)
     return int(x.shape[0] * x.shape[1]) if isinstance(x, np.ndarray) and x.ndim == 3 else len(output)
 

@@ -33,6 +33,7 @@ from maxmargin.structures.matching import Matching
 from maxmargin.structures.networks.associative import Associative
 from maxmargin.structures.networks.clique_network import CliqueNetwork
 from maxmargin.structures.networks.graph import PairwiseGraph
+from maxmargin.structures.pairing import Pairing
 from maxmargin.structures.trees.junction import JunctionTree
 from maxmargin.structures.trees.tree import Tree
 
@@ -48,6 +49,7 @@ STRUCTURES = (
     "lattice",
     "matching",
     "matching-capacity",
+    "pairing",
     "second-order",
     "tree",
     "clique-network",
@@ -85,6 +87,12 @@ def make(
         features: mm.features.Features = PartFeatures(
             rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets
         )
+    elif kind.startswith("pairing"):
+        perfect = kind == "pairing-perfect"
+        structure = Pairing.dense(
+            2 * rng.integers(1, 3, size=n) if perfect else rng.integers(1, 7, size=n), perfect=perfect
+        )
+        features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     elif kind == "lattice":
         structure = random_lattice(rng, n, nodes=8)
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)

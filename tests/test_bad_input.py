@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from data import KINDS, PickOne, chains, cuts, graphs, matchings, picks, trees, variables_of
+from data import KINDS, PickOne, chains, cuts, graphs, matchings, pairings, picks, same, trees, variables_of
 from sklearn.base import clone
 
 import maxmargin as mm
@@ -48,7 +48,7 @@ def features_of(kind, x):
     """The main features of one input, and how to put others in their place."""
     if isinstance(x, mm.Graph):
         return x.node_features, lambda new: replace(x, node_features=new)
-    if isinstance(x, mm.WordLattice):
+    if isinstance(x, (mm.PairGraph, mm.WordLattice)):
         return x.features, lambda new: replace(x, features=new)
     return x, lambda new: new
 
@@ -485,6 +485,33 @@ def test_gold_matchings_that_are_none(fitted):
         (np.eye(3), r"integer array of shape \(k, 2\)"),
     ):
         refused(model, X, spoiled(y, pairs), f"example {BAD}: .*{message}", at=("fit", "score"))
+
+
+def test_pairings(fitted):
+    X, y = pairings(full=True)
+    model, n = fitted["pairing"][0], len(X[BAD])
+    assert same(mm.PairingSVM().fit(X, y).predict(X), model.predict(fitted["pairing"][1]))
+    for pairs, message in (
+        ([[0, 1], [1, 2]], "node 1 has 2 partners.*drop pairs"),
+        ([[0, 0]], "is not an edge of its graph.*drop it"),
+        ([[0, n]], "is not an edge of its graph.*drop it"),
+        ([[0, 1, 2]], r"integer array of shape \(k, 2\)"),
+        ([[0.0, 1.0]], r"integer array of shape \(k, 2\)"),
+    ):
+        refused(model, X, spoiled(y, pairs), f"example {BAD}: .*{message}", at=("fit", "score"))
+    refused(model, spoiled(X, X[BAD][:2]), y, rf"example {BAD}: X must be .* got shape", at=EVERY)
+    edges = [[0, 1], [2, 3]]
+    for graph, message in (
+        (mm.PairGraph(np.zeros((3, 3)), edges), "3 rows of features for 2 edges; give one per edge"),
+        (mm.PairGraph(np.zeros((2, 3)), edges, 2.5), "n_nodes must be"),
+        (mm.PairGraph(np.zeros((2, 3)), [[0, 1], [1, 0]]), "more than once"),
+        (mm.PairGraph(np.zeros((2, 3)), edges, 3), "number its nodes from 0"),
+    ):
+        refused(model, spoiled(X, graph), y, f"example {BAD}.*{message}", at=EVERY)
+    with pytest.raises(ValueError, match="perfect must be"):
+        mm.PairingSVM(perfect="yes").fit(*pairings(3))
+    with pytest.raises(ValueError, match="has no partner; add a pair, or use perfect=False"):
+        mm.PairingSVM(perfect=True).fit(*pairings(6))
 
 
 def test_a_gold_link_that_was_pruned():

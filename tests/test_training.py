@@ -480,7 +480,7 @@ def test_arithmetic_that_overflows_is_a_status_or_an_error(kind):
     model, (X, y), _ = made(kind)
     if isinstance(X[0], mm.Graph):
         huge = [mm.Graph(1e200 * x.node_features, x.edges, x.edge_features) for x in X]
-    elif isinstance(X[0], mm.WordLattice):
+    elif isinstance(X[0], (mm.PairGraph, mm.WordLattice)):
         huge = [replace(x, features=1e200 * x.features) for x in X]
     else:
         huge = [1e200 * x for x in X]

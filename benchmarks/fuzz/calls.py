@@ -101,6 +101,7 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], Arguments]] = {
     "cut-cliques": (mm.CutSVM, functools.partial(data.teams, features=True, most=2), {}),
     "lattice": (mm.LatticeSVM, data.lattices, {}),
     "matching": (mm.MatchingSVM, data.matchings, {"left_capacity": 1, "right_capacity": 2}),
+    "pairing": (mm.PairingSVM, data.pairings, {"perfect": False}),
     "bipartite": (mm.MatchingSVM, functools.partial(data.matchings, pruned=True), {}),
     "tree": (mm.TreeSVM, data.trees, {}),
     "tree-edges": (mm.TreeSVM, functools.partial(data.trees, edges=True), {"width": 1}),
@@ -297,6 +298,8 @@ def constructor_calls() -> dict[str, Call]:
         "JunctionTree": (structures.JunctionTree, {**GRAPH, "n_labels": 3, "cliques": cliques, "width": 3}),
         "Matching": (structures.Matching, {"shapes": shapes, **listed, **capacities}),
         "Matching.dense": (structures.Matching.dense, {"shapes": shapes, **capacities}),
+        "Pairing": (structures.Pairing, {**GRAPH, "perfect": False}),
+        "Pairing.dense": (structures.Pairing.dense, {"n_nodes": np.array([4, 2]), "perfect": True}),
         "Lattice": (structures.Lattice, lattice),
         "LinearProgram": (structures.LinearProgram, {**rows, **equations}),
         "Lattice.confusion": (

@@ -25,6 +25,7 @@ from .datasets import ShardedDataset as ShardedDataset
 from .encoders import Bipartite as Bipartite
 from .encoders import FeatureSequence as FeatureSequence
 from .encoders import Graph as Graph
+from .encoders import PairGraph as PairGraph
 from .encoders import Program as Program
 from .encoders import WordLattice as WordLattice
 from .encoders import words_of as words_of
@@ -35,6 +36,7 @@ from .estimators import CutSVM as CutSVM
 from .estimators import GraphSVM as GraphSVM
 from .estimators import LatticeSVM as LatticeSVM
 from .estimators import MatchingSVM as MatchingSVM
+from .estimators import PairingSVM as PairingSVM
 from .estimators import ProgramSVM as ProgramSVM
 from .estimators import StructuredSVM as StructuredSVM
 from .estimators import TreeSVM as TreeSVM

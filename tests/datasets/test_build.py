@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from data import pairings
 
 import maxmargin as mm
 from maxmargin.datasets import (
@@ -30,6 +31,7 @@ from maxmargin.encoders import (
     GraphEncoder,
     LatticeEncoder,
     MatchingEncoder,
+    PairingEncoder,
     PartsEncoder,
     ProgramEncoder,
     TreeEncoder,
@@ -84,6 +86,7 @@ def cases() -> dict[str, tuple[Encoder, list[Any], list[Any]]]:
             [[str(rng.choice(["x", "y"])) for _ in range(len(g.node_features))] for g in trees],
         ),
         "matching": (MatchingEncoder(), full, [[(0, 1), (1, 2)] for _ in range(n)]),
+        "pairing": (PairingEncoder(), *pairings(n)),
         "lattice": (LatticeEncoder(), lattices, [[[0, 1], [2]][int(rng.integers(2))] for _ in range(n)]),
         "program": (ProgramEncoder(), programs, [np.eye(4)[int(rng.integers(4))] for _ in range(n)]),
     }

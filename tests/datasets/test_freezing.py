@@ -161,7 +161,17 @@ def test_wrong_attributes_never_crash() -> None:
     """Objects whose attributes were exchanged or damaged raise Python errors, whatever is asked of them."""
     rng = np.random.default_rng(0)
     errors = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-    for kind in ("candidates", "chain", "cut", "graph", "lattice", "matching-capacity", "second-order", "tree"):
+    for kind in (
+        "candidates",
+        "chain",
+        "cut",
+        "graph",
+        "lattice",
+        "matching-capacity",
+        "pairing",
+        "second-order",
+        "tree",
+    ):
         problem = make(kind, n=3)
         structure: Structure = problem.structure
         description, arrays = freeze((structure, problem.features))

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from data import chains, cuts, graphs, lattices, matchings, same, teams, trees
+from data import chains, cuts, graphs, lattices, matchings, pairings, same, teams, trees
 from sklearn.base import clone
 from test_programs import odd_cycles
 from test_tree_cliques import cliqued
@@ -28,6 +28,7 @@ ESTIMATORS = {
     "graph": (mm.GraphSVM(), graphs(signed=True)),
     "lattice": (mm.LatticeSVM(), lattices()),
     "matching": (mm.MatchingSVM(), matchings()),
+    "pairing": (mm.PairingSVM(), pairings()),
     "program": (mm.ProgramSVM(relaxed=True), odd_cycles()),
     "second order": (mm.ChainSVM(order=2), chains()),
     "tree": (mm.TreeSVM(tol=1e-2), trees(edges=True)),

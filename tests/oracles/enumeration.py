@@ -8,10 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.structures import Candidates, Chain, Cut, Lattice, LinearProgram, Matching, SecondOrderChain, Structure
+from maxmargin.structures import (
+    Candidates,
+    Chain,
+    Cut,
+    Lattice,
+    LinearProgram,
+    Matching,
+    Pairing,
+    SecondOrderChain,
+    Structure,
+)
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from oracles import lattice, linear_program, matching
+from oracles import lattice, linear_program, matching, pairing
 
 
 def vertices(structure: Structure) -> list[FloatArray]:
@@ -22,6 +32,8 @@ def vertices(structure: Structure) -> list[FloatArray]:
         return lattice.vertices(structure)
     if isinstance(structure, Matching):
         return matching.vertices(structure)
+    if isinstance(structure, Pairing):
+        return pairing.vertices(structure)
     found = []
     for i in range(structure.n_examples):
         outputs = list(_labelings(structure.select([i])))

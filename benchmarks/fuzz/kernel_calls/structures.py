@@ -272,6 +272,28 @@ def lattice(random: Generator) -> list[Call]:
     return [bound(core, "LatticeBatch", *batch, then=use), *use(core.LatticeBatch(*batch))]
 
 
+def pairing(random: Generator) -> list[Call]:
+    """Pairs of nodes in graphs that lack some edges."""
+    nodes, threads, ranks = sizes(random, 5, 0), some(random, 2, 1), some(random, 3, 1)
+    graphs = [np.stack(np.triu_indices(size, 1), axis=1) for size in nodes]
+    graphs = [pairs[random.random(len(pairs)) < 0.8] for pairs in graphs]
+    counts, n = [len(pairs) for pairs in graphs], len(nodes)
+    ends = i32(np.concatenate([np.zeros((0, 2)), *graphs]))
+    batch = offsets(nodes), offsets(counts), ends, bool(random.integers(2))
+    parts = len(ends)
+
+    def use(made: Any) -> list[Call]:
+        scores = real(random, parts)
+        return [
+            method(made, "argmax", scores, *outputs(parts, n), threads),
+            method(made, "k_best", ranks, scores, *outputs(parts, n, ranks), threads),
+            method(made, "duals", scores, np.zeros(int(nodes.sum())), np.zeros(n, np.int8), threads),
+            bound(core, "PairingOracle", made, ranks, then=lambda oracle: examples_of(random, oracle, i64(counts))),
+        ]
+
+    return [bound(core, "PairingBatch", *batch, then=use), *use(core.PairingBatch(*batch))]
+
+
 def matching(random: Generator) -> list[Call]:
     """Matchings with capacities, of all pairs or of listed edges."""
     left, threads, ranks = sizes(random, 3), some(random, 2, 1), some(random, 3, 1)
@@ -328,5 +350,6 @@ TOPICS = {
     "hull": hull,
     "lattice": lattice,
     "matching": matching,
+    "pairing": pairing,
     "candidates": candidates,
 }

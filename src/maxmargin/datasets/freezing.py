@@ -46,6 +46,7 @@ _CLASSES = {
     "structures.networks.associative": "Associative",
     "structures.networks.clique_network": "CliqueNetwork",
     "structures.networks.graph": "PairwiseGraph",
+    "structures.pairing": "Pairing",
     "structures.programs.linear_program": "LinearProgram",
     "structures.programs.simplex": "Program",
     "structures.sparse": "SparsePoint",

@@ -7,12 +7,14 @@ from .cut import CutEncoder as CutEncoder
 from .data.inputs import Bipartite as Bipartite
 from .data.inputs import FeatureSequence as FeatureSequence
 from .data.inputs import Graph as Graph
+from .data.inputs import PairGraph as PairGraph
 from .data.inputs import Program as Program
 from .data.inputs import WordLattice as WordLattice
 from .graph import GraphEncoder as GraphEncoder
 from .lattice import LatticeEncoder as LatticeEncoder
 from .lattice import words_of as words_of
 from .matching import MatchingEncoder as MatchingEncoder
+from .pairing import PairingEncoder as PairingEncoder
 from .parts import PartsEncoder as PartsEncoder
 from .program import ProgramEncoder as ProgramEncoder
 from .tree import TreeEncoder as TreeEncoder

@@ -44,7 +44,19 @@ class Batch:
 
 
 _KINDS: dict[str, type[Encoder]] = {}
-_MODULES = "associative", "candidates", "chain", "cut", "graph", "lattice", "matching", "parts", "program", "tree"
+_MODULES = (
+    "associative",
+    "candidates",
+    "chain",
+    "cut",
+    "graph",
+    "lattice",
+    "matching",
+    "pairing",
+    "parts",
+    "program",
+    "tree",
+)
 _HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
     "word alignment": "maxmargin.tasks.alignment.encoder.alignment",

@@ -8,5 +8,6 @@ from maxmargin.estimators.cut import CutSVM as CutSVM
 from maxmargin.estimators.graph import GraphSVM as GraphSVM
 from maxmargin.estimators.lattice import LatticeSVM as LatticeSVM
 from maxmargin.estimators.matching import MatchingSVM as MatchingSVM
+from maxmargin.estimators.pairing import PairingSVM as PairingSVM
 from maxmargin.estimators.program import ProgramSVM as ProgramSVM
 from maxmargin.estimators.tree import TreeSVM as TreeSVM

@@ -15,6 +15,7 @@ from .matching import Matching as Matching
 from .networks.associative import Associative as Associative
 from .networks.clique_network import CliqueNetwork as CliqueNetwork
 from .networks.graph import PairwiseGraph as PairwiseGraph
+from .pairing import Pairing as Pairing
 from .programs.linear_program import LinearProgram as LinearProgram
 from .trees.junction import JunctionTree as JunctionTree
 from .trees.tree import Tree as Tree

@@ -7,12 +7,12 @@ Example ``i`` is a graph; its parts are its edges, and ``z_e = 1`` says that edg
 whose vertices are exactly the matchings (Edmonds 1965); with ``perfect`` the sums at the nodes are 1.
 
 ``argmax`` is a maximum-weight matching by Edmonds' blossom method, one free node after the other, ``O(n^3)`` for ``n``
-nodes (Gabow 1976). It counts in whole numbers: scores are rounded to a multiple of some ``2^-50`` of the largest, so that
-every comparison is exact. ``duals`` gives the proof: numbers for nodes and odd sets that cover the score of every edge and
-whose sum is the score of the matching.
+nodes (Gabow 1976). It counts in whole numbers: scores are rounded to a multiple of some ``2^-50`` of the largest, so
+that every comparison is exact. ``duals`` gives the proof: numbers for nodes and odd sets that cover the score of every
+edge and whose sum is the score of the matching.
 
-``k_best`` partitions the outputs (Lawler 1972), up to ``n / 2`` argmax calls per rank. ``project`` is the active set over
-vertices that every structure has. Marginals over all matchings are #P-hard.
+``k_best`` partitions the outputs (Lawler 1972), up to ``n / 2`` argmax calls per rank. ``project`` is the active set
+over vertices that every structure has. Marginals over all matchings are #P-hard.
 """
 
 from __future__ import annotations
@@ -26,22 +26,28 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _threads
+from maxmargin._sparse import sp
 from maxmargin.structures._arrays import (
+    assembled,
     example_numbers,
     integers,
     offsets_in_memory,
     offsets_of,
     one_per_example,
     pairs_of,
+    sums_of,
     vector,
 )
 from maxmargin.structures._labeled import check_edges, edge_lists
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
 from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
 
 MOST_RANKS = (1 << 31) - 1
 """``k_best`` counts ranks up to this."""
+
+LISTED = 12
+"""Nodes of examples whose odd sets are listed in :meth:`Pairing.polytope`."""
 
 MOST_NODES = 1 << 15
 """Of one example, whose scores become a matrix."""
@@ -97,7 +103,7 @@ class Pairing(Structure):
         large = np.flatnonzero(self.n_nodes > MOST_NODES)
         if large.size:
             raise ValueError(
-                f"example {int(large[0])} has {int(self.n_nodes[large[0]])} nodes; the scores of a graph become a matrix, so "
+                f"example {int(large[0])} has {int(self.n_nodes[large[0]])} nodes; its scores become a matrix, so "
                 f"give at most {MOST_NODES}"
             )
         self.edges: IntArray = np.sort(pairs, axis=1)
@@ -144,7 +150,10 @@ class Pairing(Structure):
     def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
         """The packed 0/1 vector of pairings given as ``(k, 2)`` arrays of nodes, one per example."""
         given = enumerate(one_per_example(labels, self.n_examples, "pairings"))
-        pieces = [pairs_of(np.reshape(label, (-1, 2)) if np.size(label) == 0 else label, f"example {i}: pairs") for i, label in given]
+        pieces = [
+            pairs_of(np.reshape(label, (-1, 2)) if np.size(label) == 0 else label, f"example {i}: pairs")
+            for i, label in given
+        ]
         pairs = np.sort(np.concatenate([np.zeros((0, 2), dtype=np.int64), *pieces]), axis=1)
         example = np.repeat(np.arange(self.n_examples), [len(piece) for piece in pieces]).astype(np.int64)
         starts, keys, order = self._keys
@@ -156,8 +165,8 @@ class Pairing(Structure):
             at = int(np.argmin(known))
             i = int(example[at])
             raise ValueError(
-                f"example {i}: pair {tuple(pairs[at].tolist())} is not an edge of its graph of {int(self.n_nodes[i])} nodes; "
-                "drop it or add the edge to the graph"
+                f"example {i}: pair {tuple(pairs[at].tolist())} is not an edge of its graph of "
+                f"{int(self.n_nodes[i])} nodes; drop it or add the edge to the graph"
             )
         self._check_nodes(example, pairs)
         return SparsePoint.from_index(self, np.sort(order[place]))
@@ -213,11 +222,35 @@ class Pairing(Structure):
         starts, sets, offsets, members = self._batch.duals(
             vector(scores, self.n_parts, "scores"), nodes, status, _threads.current()
         )
-        value = np.bincount(np.repeat(np.arange(self.n_examples), self.n_nodes), nodes, minlength=self.n_examples)
-        inside = np.repeat(np.arange(self.n_examples), np.diff(starts))
-        value += np.bincount(inside, sets * (np.diff(offsets) - 1) / 2, minlength=self.n_examples)
+        value = sums_of(nodes, offsets_of(self.n_nodes)) + sums_of(sets * (np.diff(offsets) - 1) / 2, starts)
         value[status != 0] = math.nan
         return PairingDuals(nodes, starts, sets, offsets, members, value)
+
+    def polytope(self) -> Polytope | None:
+        """``q = z``; rows: nodes, then all odd sets of three nodes or more. None above LISTED nodes: there are too many."""
+        if int(self.n_nodes.max(initial=0)) > LISTED:
+            return None
+        first, offsets = offsets_of(self.n_nodes), self.blocks[0].offsets
+        at_node = assembled(
+            [(first[self._example] + end, np.arange(self.n_parts), 1.0) for end in self.edges.T],
+            (int(first[-1]), self.n_parts),
+        )
+        rows, rhs = [], []
+        for i, n in enumerate(self.n_nodes.tolist()):
+            edges = self.edges[offsets[i] : offsets[i + 1]]
+            odd = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1
+            odd = odd[(odd.sum(axis=1) % 2 == 1) & (odd.sum(axis=1) >= 3)]
+            inside = np.zeros((len(odd), self.n_parts))
+            inside[:, offsets[i] : offsets[i + 1]] = odd[:, edges[:, 0]] * odd[:, edges[:, 1]]
+            rows.append(sp.csr_array(inside))
+            rhs.append((odd.sum(axis=1) - 1.0) / 2.0)
+        sets, most = (
+            (sp.csr_array(sp.vstack(rows)), np.concatenate(rhs)) if rows else (sp.csr_array((0, 0)), np.zeros(0))
+        )
+        lift, ones = sp.csr_array(sp.eye_array(self.n_parts)), np.ones(int(first[-1]))
+        if self.perfect:
+            return Polytope(lift, ub=sets, ub_rhs=most, eq=at_node, eq_rhs=ones)
+        return Polytope(lift, ub=sp.csr_array(sp.vstack([at_node, sets])), ub_rhs=np.concatenate([ones, most]))
 
     def oracle(self, ranks: int = 1) -> Any:
         """The best pairing, or the ``ranks`` best, of one example at a time."""

@@ -31,6 +31,21 @@ class Bipartite:
 
 
 @dataclass(frozen=True, eq=False)
+class PairGraph:
+    """A graph whose nodes are to be paired, with features on the possible pairs.
+
+    Attributes:
+        features: shape ``(n_edges, d)``, dense or CSR: one row per possible pair.
+        edges: shape ``(n_edges, 2)``, integers: the two nodes of each row, each pair at most once.
+        n_nodes: how many nodes there are; None: as many as the edges name.
+    """
+
+    features: Any
+    edges: npt.ArrayLike
+    n_nodes: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A graph whose nodes are to be labeled.
 

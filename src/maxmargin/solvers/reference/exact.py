@@ -97,7 +97,9 @@ class Exact(Solver):
         if state.constraints is not None:
             return replace(state, proposal=enumerated.solve(problem, state.constraints, self.accuracy))
         polytope = problem.structure.polytope()
-        assert polytope is not None
+        if polytope is None:
+            called = problem.structure.called
+            raise ValueError(f"{called} has a linear description only where its examples are small; use Extragradient")
         w, q = _solve(problem, polytope, self.accuracy)
         if not (np.isfinite(w).all() and np.isfinite(q).all()):
             raise NonFiniteError("the interior-point method returned numbers that are not finite")
