@@ -86,7 +86,7 @@ def pairings(n: int = 6, *, seed: int = 0, d: int = 3, full: bool = False):
     rng = np.random.default_rng(seed)
     X, y = [], []
     for size in rng.integers(4, 7, size=n).tolist():
-        x = 0.6 * rng.standard_normal((size, size, d))
+        x = rng.standard_normal((size, size, d))
         pairs = np.sort(rng.permutation(size)[: 2 * (size // 2) - 2 * int(rng.integers(2))].reshape(-1, 2), axis=1)
         x[pairs[:, 0], pairs[:, 1], 0] += 1.5
         edges = np.argwhere(np.triu(np.ones((size, size)), 1))

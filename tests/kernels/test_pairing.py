@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.pairing import random_graphs, vertices
+from scipy.optimize import linprog
 
 import maxmargin as mm
 from maxmargin.structures import Pairing, PointStatus
@@ -111,6 +112,20 @@ def test_another_program_agrees(perfect):
             assert best.status[0] == PointStatus.ABSENT
         else:
             assert best.value[0] == sum(graph.edges[pair]["weight"] for pair in pairs)
+
+
+@pytest.mark.parametrize("perfect", [False, True])
+def test_the_linear_description(perfect):
+    rng = np.random.default_rng(8)
+    structure = random_graphs(rng, [6, 4, 5, 0] if not perfect else [6, 4, 2, 0], density=0.9, perfect=perfect)
+    polytope, scores = structure.polytope(), scores_of(rng, structure, "clusters")
+    found = linprog(
+        -scores, polytope.ub, polytope.ub_rhs, *((polytope.eq, polytope.eq_rhs) if perfect else ()), bounds=(0, None)
+    )
+    np.testing.assert_allclose(-found.fun, structure.argmax(scores).value.sum())
+    assert Pairing.dense([13]).polytope() is None
+    with pytest.raises(ValueError, match="only where its examples are small"):
+        mm.PairingSVM(solver=mm.Exact()).fit([np.zeros((13, 13, 1))], [[[0, 1]]])
 
 
 @pytest.mark.parametrize("perfect", [False, True])
