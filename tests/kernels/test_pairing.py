@@ -117,7 +117,7 @@ def test_another_program_agrees(perfect):
 @pytest.mark.parametrize("perfect", [False, True])
 def test_the_linear_description(perfect):
     rng = np.random.default_rng(8)
-    structure = random_graphs(rng, [6, 4, 5, 0] if not perfect else [6, 4, 2, 0], density=0.9, perfect=perfect)
+    structure = random_graphs(rng, [6, 4, 5, 0] if not perfect else [6, 4, 2, 0], density=1.0, perfect=perfect)
     polytope, scores = structure.polytope(), scores_of(rng, structure, "clusters")
     found = linprog(
         -scores, polytope.ub, polytope.ub_rhs, *((polytope.eq, polytope.eq_rhs) if perfect else ()), bounds=(0, None)

@@ -227,7 +227,7 @@ class Pairing(Structure):
         return PairingDuals(nodes, starts, sets, offsets, members, value)
 
     def polytope(self) -> Polytope | None:
-        """``q = z``; rows: nodes, then odd sets of three nodes or more; None if an example has more than LISTED nodes."""
+        """``q = z``; rows: nodes, then odd sets of three nodes or more; None if some example exceeds LISTED nodes."""
         if int(self.n_nodes.max(initial=0)) > LISTED:
             return None
         first, offsets = offsets_of(self.n_nodes), self.blocks[0].offsets
