@@ -3,7 +3,8 @@
     python benchmarks/structures/pairings.py [--data FOLDER] [--most 300]
 
 Graphs are complete, with scores that are uniform, or fall with the distance of points in a square. rustworkx takes
-whole numbers only: it gets the scores times a million. Microseconds of a call, on one thread, the best of several repeats.
+whole numbers only: it gets the scores times a million. Microseconds of a call, on one thread, the best of several
+repeats.
 
 Disulfide bonds (2005, section 1): which of a protein's bonded cysteines are partners. Five folds of clusters; tested on
 the chains that stand for a cluster (``rep``), trained on all chains of other clusters. Shares of whole patterns and of
