@@ -90,7 +90,7 @@ def make(
     elif kind.startswith("pairing"):
         perfect = kind == "pairing-perfect"
         structure = Pairing.dense(
-            2 * rng.integers(1, 3, size=n) if perfect else rng.integers(1, 7, size=n), perfect=perfect
+            2 * rng.integers(1, 3, size=n) if perfect else rng.integers(2, 6, size=n), perfect=perfect
         )
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     elif kind == "lattice":
