@@ -81,14 +81,14 @@ def lattices(n: int = 6, *, seed: int = 0, d: int = 3):
     return X, y
 
 
-def pairings(n: int = 6, *, seed: int = 0, d: int = 3, full: bool = False):
+def pairings(n: int = 8, *, seed: int = 0, d: int = 3, full: bool = False):
     """Graphs, or arrays (``full``), whose right pairs have a large first feature; some nodes stay alone."""
     rng = np.random.default_rng(seed)
     X, y = [], []
     for size in rng.integers(4, 7, size=n).tolist():
         x = rng.standard_normal((size, size, d))
         pairs = np.sort(rng.permutation(size)[: 2 * (size // 2) - 2 * int(rng.integers(2))].reshape(-1, 2), axis=1)
-        x[pairs[:, 0], pairs[:, 1], 0] += 2.5
+        x[pairs[:, 0], pairs[:, 1], 0] += 1.8
         edges = np.argwhere(np.triu(np.ones((size, size)), 1))
         X.append(x if full else mm.PairGraph(x[edges[:, 0], edges[:, 1]], edges))
         y.append(pairs[np.argsort(pairs[:, 0])])

@@ -87,11 +87,8 @@ def make(
         features: mm.features.Features = PartFeatures(
             rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets
         )
-    elif kind.startswith("pairing"):
-        perfect = kind == "pairing-perfect"
-        structure = Pairing.dense(
-            2 * rng.integers(1, 3, size=n) if perfect else rng.integers(2, 6, size=n), perfect=perfect
-        )
+    elif kind == "pairing":
+        structure = Pairing.dense(rng.integers(3, 5, size=n))
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     elif kind == "lattice":
         structure = random_lattice(rng, n, nodes=8)

@@ -144,7 +144,9 @@ class PairingBatch {
     static void fill(pairing::Status found, const std::vector<std::int32_t>& edges, double score, double* z,
                      double* value, std::int8_t* status) {
         *status = static_cast<std::int8_t>(found);
-        *value = found == pairing::Status::absent ? -std::numeric_limits<double>::infinity() : score;
+        *value = found == pairing::Status::ok       ? score
+                 : found == pairing::Status::absent ? -std::numeric_limits<double>::infinity()
+                                                    : std::numeric_limits<double>::quiet_NaN();
         if (found != pairing::Status::ok) return;
         for (const std::int32_t e : edges) z[e] = 1.0;
     }
