@@ -340,6 +340,14 @@ def candidates(random: Generator) -> list[Call]:
     ]  # fmt: skip
 
 
+def dependencies(random: Generator) -> list[Call]:
+    """Dependency trees."""
+    tokens = sizes(random, 4, 1)
+    heads = np.concatenate([random.integers(0, size + 1, size=size) for size in tokens] + [i64([])]).astype(np.int64)
+    flags = bool(random.integers(2)), bool(random.integers(2))
+    return [bound(core, "dependency_fault", offsets(tokens), heads, *flags)]
+
+
 TOPICS = {
     "chain": chain,
     "second_order": second_order,
@@ -348,6 +356,7 @@ TOPICS = {
     "graph": graph,
     "cliques": cliques,
     "hull": hull,
+    "dependencies": dependencies,
     "lattice": lattice,
     "matching": matching,
     "pairing": pairing,

@@ -1,0 +1,1 @@
+"""Dependency trees over the tokens of a sentence."""
