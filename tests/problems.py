@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from oracles import segments
 from oracles.lattice import random_lattice
 from sklearn.exceptions import ConvergenceWarning
 
@@ -37,7 +38,12 @@ from maxmargin.structures.pairing import Pairing
 from maxmargin.structures.trees.junction import JunctionTree
 from maxmargin.structures.trees.tree import Tree
 
+DEDUCTIONS: dict[str, Callable[[np.random.Generator, int], tuple[Structure, mm.features.Features]]] = {
+    "segments": segments.problem,
+}
+"""Structures whose kernels are those of deduction systems, with random problems of each."""
 STRUCTURES = (
+    *DEDUCTIONS,
     "associative",
     "candidates",
     "chain",
@@ -63,7 +69,7 @@ REGIONS = {
     "ball and ridge": {"C": 1.0, "radius": 0.5},
     "L1 ball": {"l1": 1.0},
 }
-ENTROPIC = ("candidates", "chain", "chain-edges", "cliques", "lattice", "second-order", "tree", "junction")
+ENTROPIC = (*DEDUCTIONS, "candidates", "chain", "chain-edges", "cliques", "lattice", "second-order", "tree", "junction")
 """The structures with a sum-product kernel."""
 
 
@@ -82,11 +88,12 @@ def make(
     """A noisy problem with ``n`` examples; gold outputs come from hidden weights, so that learning makes sense."""
     rng = np.random.default_rng(seed)
     structure: Structure
-    if kind == "candidates":
+    features: mm.features.Features
+    if kind in DEDUCTIONS:
+        structure, features = DEDUCTIONS[kind](rng, n)
+    elif kind == "candidates":
         structure = Candidates(rng.integers(1, 16, size=n))
-        features: mm.features.Features = PartFeatures(
-            rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets
-        )
+        features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
     elif kind == "pairing":
         structure = Pairing.dense(rng.integers(3, 5, size=n))
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)

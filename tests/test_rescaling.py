@@ -10,7 +10,7 @@ from data import graphs
 from oracles import training
 from oracles.enumeration import vertices
 from oracles.slack import best_mix, best_output, pairs
-from problems import REGIONS, RELAXED, STRUCTURES, make, rebuilt
+from problems import DEDUCTIONS, REGIONS, RELAXED, STRUCTURES, make, rebuilt
 from scipy.optimize import minimize_scalar
 
 import maxmargin as mm
@@ -20,7 +20,7 @@ from maxmargin.regions import L1, L2, Region
 from maxmargin.solvers import Status, Stop, solve
 from maxmargin.structures.base import FloatArray
 
-EXACT = ("chain", "chain-edges", "cliques", "junction", "lattice", "tree")
+EXACT = (*DEDUCTIONS, "chain", "chain-edges", "cliques", "junction", "lattice", "tree")
 HULLS = tuple(kind for kind in STRUCTURES if kind not in RELAXED)
 """Structures whose polytope is no larger than the hull of the outputs (where it counts)."""
 

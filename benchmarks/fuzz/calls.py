@@ -301,6 +301,10 @@ def constructor_calls() -> dict[str, Call]:
         "Pairing": (structures.Pairing, {**GRAPH, "perfect": False}),
         "Pairing.dense": (structures.Pairing.dense, {"n_nodes": np.array([4, 2]), "perfect": True}),
         "Lattice": (structures.Lattice, lattice),
+        "Segments": (
+            structures.Segments,
+            {"lengths": np.array([2, 3]), "n_labels": 2, "longest": 2, "legal": np.ones((2, 2), dtype=bool)},
+        ),
         "LinearProgram": (structures.LinearProgram, {**rows, **equations}),
         "Lattice.confusion": (
             structures.Lattice.confusion_network,

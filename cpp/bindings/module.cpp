@@ -16,6 +16,7 @@ void bind_matching(nb::module_& module);
 void bind_online(nb::module_& module);
 void bind_pairing(nb::module_& module);
 void bind_second_order(nb::module_& module);
+void bind_segments(nb::module_& module);
 void bind_simplex(nb::module_& module);
 void bind_supported(nb::module_& module);
 void bind_tree(nb::module_& module);
@@ -40,6 +41,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_matching(module);
     maxmargin::bind_pairing(module);
     maxmargin::bind_second_order(module);
+    maxmargin::bind_segments(module);
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
     maxmargin::bind_tree(module);

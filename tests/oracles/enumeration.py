@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 from typing import Any
 
@@ -17,11 +17,17 @@ from maxmargin.structures import (
     Matching,
     Pairing,
     SecondOrderChain,
+    Segments,
     Structure,
 )
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from oracles import lattice, linear_program, matching, pairing
+from oracles import lattice, linear_program, matching, pairing, segments
+
+OUTPUTS: dict[type[Structure], Callable[[Any], Iterator[Any]]] = {
+    Segments: segments.outputs,
+}
+"""For structures that are not labelings of nodes: all outputs of a batch of one example, as ``encode`` takes them."""
 
 
 def vertices(structure: Structure) -> list[FloatArray]:
@@ -48,6 +54,9 @@ def _labelings(one: Structure) -> Iterator[Any]:
     """All labels of a batch of one example, as ``encode`` takes them."""
     if isinstance(one, Candidates):
         yield from range(one.n_parts)
+        return
+    if type(one) in OUTPUTS:
+        yield from OUTPUTS[type(one)](one)
         return
     states = [one.part_states[first:last].tolist() for first, last in pairwise(offsets_of(one.n_states).tolist())]
     if isinstance(one, Cut):

@@ -161,7 +161,7 @@ def posed(kind: str, rescaling: str, units: bool, seed: int) -> Problem:
     return problems.rebuilt(problem, example_weight=rng.random(6), loss_weight=weights, rescaling=rescaling)
 
 
-EXACT = ("chain", "chain-edges", "cliques", "junction", "lattice", "tree")
+EXACT = (*problems.DEDUCTIONS, "chain", "chain-edges", "cliques", "junction", "lattice", "tree")
 
 
 @pytest.mark.parametrize("units", [True, False])

@@ -294,6 +294,37 @@ def pairing(random: Generator) -> list[Call]:
     return [bound(core, "PairingBatch", *batch, then=use), *use(core.PairingBatch(*batch))]
 
 
+def deduction(random: Generator, name: str, arguments: tuple[Any, ...], starts: list[Any]) -> list[Call]:
+    """Every kernel of a deduction system; ``starts`` holds offsets of the parts of each block."""
+    threads, ranks = some(random, 2, 1), some(random, 3, 1)
+    counts = i64(sum(np.diff(block) for block in starts))
+    n, parts = len(counts), int(counts.sum())
+
+    def use(made: Any) -> list[Call]:
+        scores, slack = real(random, parts), (real(random, n), real(random, parts), real(random, n))
+        return [
+            method(made, "argmax", scores, *outputs(parts, n), threads),
+            method(made, "marginals", scores, *outputs(parts, n), threads),
+            method(made, "k_best", ranks, scores, *outputs(parts, n, ranks), threads),
+            method(made, "slack_argmax", scores, *slack, *outputs(parts, n), threads),
+            method(made, "project", core.HullBatch(counts, 1e-8), scores, *outputs(parts, n), threads),
+            method(made, "ways"),
+            bound(core, f"{name}Oracle", made, ranks, then=lambda oracle: examples_of(random, oracle, counts)),
+        ]
+
+    made = getattr(core, f"{name}Batch")(*arguments)
+    return [bound(core, f"{name}Batch", *arguments, then=use), *use(made)]
+
+
+def segments(random: Generator) -> list[Call]:
+    """Segmentations of short sequences."""
+    lengths, labels, longest = sizes(random, 3), some(random, 2, 1), some(random, 3, 1)
+    legal = random.integers(0, 2, size=labels * labels).astype(np.uint8)
+    each = [labels * sum(min(longest, n - b) for b in range(n)) for n in lengths.tolist()]
+    blocks = [offsets(each), offsets([labels * labels] * len(each))]
+    return deduction(random, "Segments", (i64(lengths), longest, legal, labels), blocks)
+
+
 def matching(random: Generator) -> list[Call]:
     """Matchings with capacities, of all pairs or of listed edges."""
     left, threads, ranks = sizes(random, 3), some(random, 2, 1), some(random, 3, 1)
@@ -358,6 +389,7 @@ TOPICS = {
     "hull": hull,
     "dependencies": dependencies,
     "lattice": lattice,
+    "segments": segments,
     "matching": matching,
     "pairing": pairing,
     "candidates": candidates,
