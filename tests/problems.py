@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from oracles import segments
+from oracles import edits, segments
 from oracles.lattice import random_lattice
 from sklearn.exceptions import ConvergenceWarning
 
@@ -39,6 +39,7 @@ from maxmargin.structures.trees.junction import JunctionTree
 from maxmargin.structures.trees.tree import Tree
 
 DEDUCTIONS: dict[str, Callable[[np.random.Generator, int], tuple[Structure, mm.features.Features]]] = {
+    "edits": edits.problem,
     "segments": segments.problem,
 }
 """Structures whose kernels are those of deduction systems, with random problems of each."""

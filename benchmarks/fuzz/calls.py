@@ -301,6 +301,10 @@ def constructor_calls() -> dict[str, Call]:
         "Pairing": (structures.Pairing, {**GRAPH, "perfect": False}),
         "Pairing.dense": (structures.Pairing.dense, {"n_nodes": np.array([4, 2]), "perfect": True}),
         "Lattice": (structures.Lattice, lattice),
+        "Edits": (
+            structures.Edits,
+            {"first": np.array([2, 3]), "second": np.array([1, 2]), "affine": True, "nonmatch": False},
+        ),
         "Segments": (
             structures.Segments,
             {"lengths": np.array([2, 3]), "n_labels": 2, "longest": 2, "legal": np.ones((2, 2), dtype=bool)},

@@ -12,6 +12,7 @@ from maxmargin.structures import (
     Candidates,
     Chain,
     Cut,
+    Edits,
     Lattice,
     LinearProgram,
     Matching,
@@ -22,9 +23,10 @@ from maxmargin.structures import (
 )
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from oracles import lattice, linear_program, matching, pairing, segments
+from oracles import edits, lattice, linear_program, matching, pairing, segments
 
 OUTPUTS: dict[type[Structure], Callable[[Any], Iterator[Any]]] = {
+    Edits: edits.outputs,
     Segments: segments.outputs,
 }
 """For structures that are not labelings of nodes: all outputs of a batch of one example, as ``encode`` takes them."""

@@ -325,6 +325,26 @@ def segments(random: Generator) -> list[Call]:
     return deduction(random, "Segments", (i64(lengths), longest, legal, labels), blocks)
 
 
+def edits(random: Generator) -> list[Call]:
+    """Alignments of short sequences, and scores from tables."""
+    first = sizes(random, 3)
+    second = random.integers(0, 4, size=len(first))
+    affine, nonmatch = bool(random.integers(2)), bool(random.integers(2))
+    gaps = offsets((first + second).tolist())
+    blocks = [offsets((first * second).tolist()), gaps, *([gaps] if affine else [])]
+    blocks += [offsets([1] * len(first))] if nonmatch else []
+    known, rows, lengths, pairs = some(random, 2), 4, sizes(random, 3), some(random, 4, 1)
+    starts = offsets(lengths.tolist())
+    square = [real(random, 2 * rows * rows) for _ in range(4)]
+    tables = real(random, rows * rows), real(random, rows), *square, real(random, 4)
+    symbols = [random.integers(0, rows, size=int(starts[-1])).astype(np.int32) for _ in range(2)]
+    ends = [i64(random.integers(0, len(lengths), size=pairs)) for _ in range(2)]
+    return [
+        *deduction(random, "Edits", (i64(first), i64(second), affine, nonmatch), blocks),
+        bound(core, "edit_scores", starts, *symbols, known, *tables, *ends, np.empty(pairs), some(random, 2, 1)),
+    ]
+
+
 def matching(random: Generator) -> list[Call]:
     """Matchings with capacities, of all pairs or of listed edges."""
     left, threads, ranks = sizes(random, 3), some(random, 2, 1), some(random, 3, 1)
@@ -389,6 +409,7 @@ TOPICS = {
     "hull": hull,
     "dependencies": dependencies,
     "lattice": lattice,
+    "edits": edits,
     "segments": segments,
     "matching": matching,
     "pairing": pairing,

@@ -41,6 +41,7 @@ _CLASSES = {
     "structures.clique_cut": "CliqueCut",
     "structures.clique_sets": "Cliques",
     "structures.cut": "Cut",
+    "structures.deductions.edits": "Edits",
     "structures.deductions.segments": "Segments",
     "structures.lattice": "Lattice",
     "structures.matching": "Matching",

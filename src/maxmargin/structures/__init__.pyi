@@ -10,6 +10,7 @@ from .chains.second_order import SecondOrderChain as SecondOrderChain
 from .chains.transitions import TransitionConstraints as TransitionConstraints
 from .clique_cut import CliqueCut as CliqueCut
 from .cut import Cut as Cut
+from .deductions.edits import Edits as Edits
 from .deductions.segments import Segments as Segments
 from .lattice import Lattice as Lattice
 from .matching import Matching as Matching
