@@ -287,6 +287,7 @@ def pairing(random: Generator) -> list[Call]:
         return [
             method(made, "argmax", scores, *outputs(parts, n), threads),
             method(made, "k_best", ranks, scores, *outputs(parts, n, ranks), threads),
+            method(made, "project", core.HullBatch(i64(counts), 1e-8), scores, *outputs(parts, n), threads),
             method(made, "duals", scores, np.zeros(int(nodes.sum())), np.zeros(n, np.int8), threads),
             bound(core, "PairingOracle", made, ranks, then=lambda oracle: examples_of(random, oracle, i64(counts))),
         ]

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "active_sets.hpp"
 #include "arrays.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/scratch.hpp"
@@ -17,6 +18,27 @@ namespace {
 using pairing::Int;
 
 constexpr Int most_nodes = Int{1} << 15;  // of one example, whose weights are a matrix
+
+void vertex_of(const std::vector<std::int32_t>& edges, hull::Sparse& vertex) {
+    vertex.clear();
+    for (const std::int32_t e : edges) vertex.add(e, 1.0);
+}
+
+// The best pairing of one example after the other.
+struct Best {
+    pairing::Pairer pairer;
+    std::vector<std::int32_t> edges;
+
+    pairing::Status find(const pairing::Example& example, const double* scores) {
+        const pairing::Status now = pairer.begin(example, scores);
+        return now == pairing::Status::ok ? pairer.solve(nullptr, edges) : now;
+    }
+    pairing::Status find(const pairing::Example& example, const double* scores, hull::Sparse& vertex) {
+        const pairing::Status now = find(example, scores);
+        if (now == pairing::Status::ok) vertex_of(edges, vertex);
+        return now;
+    }
+};
 
 // A batch whose arrays are checked on construction; it owns copies of them.
 class PairingBatch {
@@ -44,18 +66,13 @@ class PairingBatch {
         const pairing::Batch batch = check(scores);
         require_outputs(scores.size(), batch.size(), z, value, status);
         const NoGil release;
-        struct Scratch {
-            pairing::Pairer pairer;
-            std::vector<std::int32_t> found;
-        };
-        auto scratch = per_thread<Scratch>(threads);
+        auto scratch = per_thread<Best>(threads);
         parallel_each(batch.size(), grain(), threads, [&](int thread, Int i) {
-            auto& [pairer, found] = scratch[thread];
+            Best& best = scratch[thread];
             const Int at = batch.edge_start[i];
-            pairing::Status now = pairer.begin(pairing::example(batch, i), scores.data() + at);
-            if (now == pairing::Status::ok) now = pairer.solve(nullptr, found);
-            fill(now, found, now == pairing::Status::ok ? pairer.score(found) : 0.0, z.data() + at, value.data() + i,
-                 status.data() + i);
+            const pairing::Status now = best.find(pairing::example(batch, i), scores.data() + at);
+            fill(now, best.edges, now == pairing::Status::ok ? best.pairer.score(best.edges) : 0.0, z.data() + at,
+                 value.data() + i, status.data() + i);
         });
     }
 
@@ -80,6 +97,24 @@ class PairingBatch {
         });
     }
 
+    // Euclidean projection of every example, the active sets fed by the argmax.
+    void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                 Threads threads) const {
+        const pairing::Batch batch = check(point);
+        require_outputs(point.size(), batch.size(), z, value, status);
+        require_fresh(sets);
+        require(sets.fit(batch.size(), [&](Int i) { return batch.n_edges(i); }), "active sets do not fit the batch");
+        const NoGil release;
+        auto scratch = per_thread<Best>(threads);
+        const auto find = [&](int thread, Int i, const std::vector<double>& scores, hull::Sparse& vertex) {
+            return scratch[thread].find(pairing::example(batch, i), scores.data(), vertex);
+        };
+        const auto blocks = [&](Int i, auto&& block) {
+            block(point.data() + batch.edge_start[i], batch.edge_start[i], batch.n_edges(i));
+        };
+        sets.project(maxmargin::view(z), maxmargin::view(value), maxmargin::view(status), threads, blocks, find);
+    }
+
     // Duals of the nodes; and the odd sets of each example as offsets, their duals, and offsets and numbers of their
     // nodes.
     nb::tuple duals(In<double> scores, Out<double> nodes, Out<std::int8_t> status, Threads threads) const {
@@ -96,12 +131,11 @@ class PairingBatch {
                 std::vector<Int> sizes, members;
             };
             std::vector<Sets> own(static_cast<std::size_t>(batch.size()));
-            auto pairers = per_thread<pairing::Pairer>(threads);
+            auto scratch = per_thread<Best>(threads);
             parallel_each(batch.size(), grain(), threads, [&](int thread, Int i) {
-                pairing::Pairer& pairer = pairers[thread];
-                std::vector<std::int32_t> found;
-                pairing::Status now = pairer.begin(pairing::example(batch, i), scores.data() + batch.edge_start[i]);
-                if (now == pairing::Status::ok) now = pairer.solve(nullptr, found);
+                const pairing::Pairer& pairer = scratch[thread].pairer;
+                const pairing::Status now =
+                    scratch[thread].find(pairing::example(batch, i), scores.data() + batch.edge_start[i]);
                 status.data()[i] = static_cast<std::int8_t>(now);
                 double* dual = nodes.data() + batch.node_start[i];
                 for (Int v = 0; v < batch.n_nodes(i); ++v) dual[v] = now == pairing::Status::ok ? pairer.dual(v) : 0.0;
@@ -129,9 +163,9 @@ class PairingBatch {
     }
 
    private:
-    pairing::Batch check(const In<double>& scores) const {
+    pairing::Batch check(const In<double>& given) const {
         const pairing::Batch batch = view();
-        require(static_cast<Int>(scores.size()) == batch.edge_start.back(), "scores must have one entry per edge");
+        require(static_cast<Int>(given.size()) == batch.edge_start.back(), "there must be one number per edge");
         return batch;
     }
 
@@ -165,10 +199,7 @@ class PairingOracle final : public online::Oracle {
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_.n_edges(i); }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
-        online::Status found = pairer_.begin(pairing::example(batch_, i), scores);
-        if (found == online::Status::ok) found = pairer_.solve(nullptr, edges_);
-        if (found == online::Status::ok) vertex_of(edges_, vertex);
-        return found;
+        return best_.find(pairing::example(batch_, i), scores, vertex);
     }
     online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
                           std::vector<hull::Sparse>& vertices) override {
@@ -190,15 +221,9 @@ class PairingOracle final : public online::Oracle {
     }
 
    private:
-    static void vertex_of(const std::vector<std::int32_t>& edges, hull::Sparse& vertex) {
-        vertex.clear();
-        for (const std::int32_t e : edges) vertex.add(e, 1.0);
-    }
-
     pairing::Batch batch_;
-    pairing::Pairer pairer_;
+    Best best_;
     pairing::KBest k_best_;
-    std::vector<std::int32_t> edges_;
 };
 
 }  // namespace
@@ -211,6 +236,8 @@ void bind_pairing(nb::module_& module) {
              "threads"_a)
         .def("k_best", apart(&PairingBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
              "threads"_a)
+        .def("project", apart(&PairingBatch::project), "sets"_a, "point"_array, "z"_array, "value"_array,
+             "status"_array, "threads"_a)
         .def("duals", apart(&PairingBatch::duals), "scores"_array, "nodes"_array, "status"_array, "threads"_a);
     nb::class_<PairingOracle, online::Oracle>(module, "PairingOracle")
         .def(nb::init<const PairingBatch&, Int>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());

@@ -11,8 +11,11 @@ nodes (Gabow 1976). It counts in whole numbers: scores are rounded to a multiple
 that every comparison is exact. ``duals`` gives the proof: numbers for nodes and odd sets that cover the score of every
 edge and whose sum is the score of the matching.
 
-``k_best`` partitions the outputs (Lawler 1972), up to ``n / 2`` argmax calls per rank. ``project`` is the active set
-over vertices that every structure has. Marginals over all matchings are #P-hard.
+``k_best`` partitions the outputs (Lawler 1972), up to ``n / 2`` argmax calls per rank. ``project`` is an active set
+over vertices that the argmax finds (Wolfe 1976): exact, a few argmax calls for points far outside the polytope, as many
+as edges with ``z_e > 0`` or more for points near its middle. Marginals over all matchings are #P-hard. Slack rescaling
+is relaxed to the polytope: to find a matching of a given loss and a given score is exact matching, for which no
+deterministic polynomial method is known (Papadimitriou and Yannakakis 1982).
 """
 
 from __future__ import annotations
@@ -204,6 +207,15 @@ class Pairing(Structure):
         outputs = self._buffers(ranks)
         self._batch.k_best(ranks, vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
         return generic.ranked(*outputs)
+
+    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
+        """Euclidean projection by an active set of pairings in the kernel; ``warm`` from an earlier call."""
+        point = vector(point, self.n_parts, "point")
+        arrays = (self.n_nodes, self.edges, self.blocks[0].offsets)
+        key = (self.name, self.perfect, *(array.tobytes() for array in arrays))
+        return generic.project_in_kernel(
+            self, tol, warm, key, lambda hull, *outputs: self._batch.project(hull, point, *outputs)
+        )
 
     @cached_property
     def _most_outputs(self) -> int:
