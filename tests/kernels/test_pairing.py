@@ -96,22 +96,35 @@ def test_large_graphs(kind, perfect):
         assert len(duals.sets) > 20
 
 
-@pytest.mark.parametrize("perfect", [False, True])
-def test_another_program_agrees(perfect):
+def by_networkx(edges, scores, perfect):
     networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    graph = networkx.Graph()
+    graph.add_weighted_edges_from((*edge, score) for edge, score in zip(edges, scores, strict=True))
+    return networkx.max_weight_matching(graph, maxcardinality=perfect)
+
+
+def by_rustworkx(edges, scores, perfect):
+    rustworkx = pytest.importorskip("rustworkx", reason="rustworkx is not installed")
+    graph = rustworkx.PyGraph()
+    graph.add_nodes_from(range(12))
+    graph.add_edges_from([(*edge, score) for edge, score in zip(edges, scores, strict=True)])
+    return rustworkx.max_weight_matching(graph, max_cardinality=perfect, weight_fn=int)
+
+
+@pytest.mark.parametrize("perfect", [False, True])
+@pytest.mark.parametrize("other", [by_networkx, by_rustworkx])
+def test_another_program_agrees(other, perfect):
     rng = np.random.default_rng(5)
     for seed in range(20):
         structure = random_graphs(np.random.default_rng(seed), [12], density=0.6, perfect=perfect)
         scores = np.round(10.0 * rng.normal(size=structure.n_parts))
-        graph = networkx.Graph()
-        graph.add_nodes_from(range(12))
-        graph.add_weighted_edges_from([(j, k, s) for (j, k), s in zip(structure.edges.tolist(), scores, strict=True)])
-        pairs = networkx.max_weight_matching(graph, maxcardinality=perfect)
+        edges = [tuple(edge) for edge in structure.edges.tolist()]
+        pairs = [tuple(sorted(pair)) for pair in other(edges, scores.tolist(), perfect)]
         best = structure.argmax(scores)
         if perfect and len(pairs) < 6:
             assert best.status[0] == PointStatus.ABSENT
         else:
-            assert best.value[0] == sum(graph.edges[pair]["weight"] for pair in pairs)
+            assert best.value[0] == sum(dict(zip(edges, scores.tolist(), strict=True))[pair] for pair in pairs)
 
 
 @pytest.mark.parametrize("perfect", [False, True])
