@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from oracles import edits, segments
+from oracles import dependencies, edits, segments
 from oracles.lattice import random_lattice
 from sklearn.exceptions import ConvergenceWarning
 
@@ -40,6 +40,7 @@ from maxmargin.structures.trees.tree import Tree
 
 DEDUCTIONS: dict[str, Callable[[np.random.Generator, int], tuple[Structure, mm.features.Features]]] = {
     "edits": edits.problem,
+    "projective": dependencies.problem,
     "segments": segments.problem,
 }
 """Structures whose kernels are those of deduction systems, with random problems of each."""

@@ -309,6 +309,22 @@ def constructor_calls() -> dict[str, Call]:
             structures.Segments,
             {"lengths": np.array([2, 3]), "n_labels": 2, "longest": 2, "legal": np.ones((2, 2), dtype=bool)},
         ),
+        "ProjectiveTrees": (
+            structures.ProjectiveTrees,
+            {
+                "n_tokens": np.array([1, 2]),
+                "arcs": np.array([(0, 1), (0, 1), (2, 1), (0, 2), (1, 2)]),
+                "arc_offsets": np.array([0, 1, 5]),
+                "n_labels": 2,
+                "single_root": True,
+                "siblings": (np.array([(0, 0, 1), (1, 1, 2)]), np.array([0, 1, 2])),
+                "grandparents": (np.array([(0, 1, 2)]), np.array([0, 0, 1])),
+            },
+        ),
+        "ProjectiveTrees.dense": (
+            structures.ProjectiveTrees.dense,
+            {"n_tokens": np.array([1, 2]), "n_labels": 2, "single_root": False, "siblings": True},
+        ),
         "LinearProgram": (structures.LinearProgram, {**rows, **equations}),
         "Lattice.confusion": (
             structures.Lattice.confusion_network,

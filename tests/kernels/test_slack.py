@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from oracles import reference
 from oracles.enumeration import vertices
 from oracles.slack import best_mix, best_output, pairs
-from problems import RELAXED, STRUCTURES, make
+from problems import DEDUCTIONS, RELAXED, STRUCTURES, make
 from scipy.optimize import minimize_scalar
 
 from maxmargin.structures import Chain, JunctionTree, LinearProgram, Matching, PointStatus, Tree
 from maxmargin.structures.fallbacks import relaxed_slack
 
-EXACT = ("candidates", "chain", "chain-edges", "cliques", "junction", "lattice", "tree")
+EXACT = (*DEDUCTIONS, "candidates", "chain", "chain-edges", "cliques", "junction", "lattice", "tree")
 
 
 def at_weights(kind, seed, size):

@@ -12,6 +12,7 @@ from maxmargin.structures import (
     Candidates,
     Chain,
     Cut,
+    DependencyTrees,
     Edits,
     Lattice,
     LinearProgram,
@@ -23,7 +24,7 @@ from maxmargin.structures import (
 )
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from oracles import edits, lattice, linear_program, matching, pairing, segments
+from oracles import dependencies, edits, lattice, linear_program, matching, pairing, segments
 
 OUTPUTS: dict[type[Structure], Callable[[Any], Iterator[Any]]] = {
     Edits: edits.outputs,
@@ -40,6 +41,8 @@ def vertices(structure: Structure) -> list[FloatArray]:
         return lattice.vertices(structure)
     if isinstance(structure, Matching):
         return matching.vertices(structure)
+    if isinstance(structure, DependencyTrees):
+        return dependencies.vertices(structure)
     if isinstance(structure, Pairing):
         return pairing.vertices(structure)
     found = []

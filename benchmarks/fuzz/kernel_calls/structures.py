@@ -397,7 +397,42 @@ def dependencies(random: Generator) -> list[Call]:
     tokens = sizes(random, 4, 1)
     heads = np.concatenate([random.integers(0, size + 1, size=size) for size in tokens] + [i64([])]).astype(np.int64)
     flags = bool(random.integers(2)), bool(random.integers(2))
-    return [bound(core, "dependency_fault", offsets(tokens), heads, *flags)]
+    return [
+        bound(core, "dependency_fault", offsets(tokens), heads, *flags),
+        *projective(random, "FirstOrderTrees", 0, 0),
+        *projective(random, "SiblingTrees", some(random, 2, 1), 0),
+        *projective(random, "GrandparentTrees", some(random, 2), some(random, 2, 1)),
+    ]
+
+
+def projective(random: Generator, name: str, siblings: int, grandparents: int) -> list[Call]:
+    """Projective trees with all arcs or listed ones, and with no, all or listed triples (0, 1, 2)."""
+    tokens, labels = sizes(random, 3, 1), some(random, 2, 1)
+    arcs = [[(h, m) for m in range(1, n + 1) for h in range(n + 1) if h != m] for n in tokens]
+    listed = bool(random.integers(2))
+    if listed:
+        arcs = [[(h, m) for h, m in own if random.random() < 0.7 or h + 1 == m] for own in arcs]
+    nodes = i32([arc for own in arcs for arc in own] if listed else []).reshape(-1, 2)
+    first = offsets([len(own) for own in arcs])
+    arguments: list[Any] = [i64(tokens), labels, bool(random.integers(2)), first if listed else i64([]), nodes]
+    blocks = [first * labels]
+    for extent, above in ((siblings, False), (grandparents, True)):
+        triples = [_triples(int(n), above) for n in tokens]
+        if extent == 2:
+            triples = [[triple for triple in own if random.random() < 0.5] for own in triples]
+        each = offsets([len(own) for own in triples])
+        three = i32([triple for own in triples for triple in own] if extent == 2 else []).reshape(-1, 3)
+        arguments += [extent, each if extent == 2 else i64([]), three]
+        blocks += [each] if extent else []
+    return deduction(random, name, tuple(arguments), blocks)
+
+
+def _triples(n: int, above: bool) -> list[tuple[int, int, int]]:
+    """All siblings (head, sibling, modifier) or grandparents (grandparent, head, modifier) in the order of parts."""
+    arcs = [(h, m) for m in range(1, n + 1) for h in range(n + 1) if h != m]
+    if not above:
+        return [(h, h + (d if m > h else -d), m) for h, m in arcs for d in range(abs(h - m))]
+    return [(g, h, m) for h, m in arcs if h for g in range(n + 1) if not min(h, m) <= g <= max(h, m)]
 
 
 TOPICS = {

@@ -43,6 +43,7 @@ _CLASSES = {
     "structures.cut": "Cut",
     "structures.deductions.edits": "Edits",
     "structures.deductions.segments": "Segments",
+    "structures.dependencies.projective": "ProjectiveTrees",
     "structures.lattice": "Lattice",
     "structures.matching": "Matching",
     "structures.networks.associative": "Associative",

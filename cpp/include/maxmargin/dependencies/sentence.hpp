@@ -1,9 +1,9 @@
 // The candidate arcs of a sentence and where their parts stand.
 //
-// Tokens are 1 .. n, the root is 0. Parts, block after block: arcs (head, modifier) with each label, by modifier, head and
-// label; siblings (head, sibling, modifier), two modifiers of a head on the same side with none between them, where the
-// head in place of the sibling says that the modifier is the first; grandparents (grandparent, head, modifier). Of a
-// block either all parts exist, and their places are computed, or those of a list; an arc that is not listed is
+// Tokens are 1 .. n, the root is 0. Parts, block after block: arcs (head, modifier) with each label, by modifier, head
+// and label; siblings (head, sibling, modifier), two modifiers of a head on the same side with none between them, where
+// the head in place of the sibling says that the modifier is the first; grandparents (grandparent, head, modifier). Of
+// a block either all parts exist, and their places are computed, or those of a list; an arc that is not listed is
 // forbidden, a triple that is not listed has no part.
 #pragma once
 
@@ -25,8 +25,8 @@ enum class Extent : std::uint8_t { none, all, listed };
 // 1 + 3 + 6 + ..: k terms.
 inline std::int64_t tetrahedron(std::int64_t k) { return k * (k + 1) * (k + 2) / 6; }
 
-// Listed triples of one sentence: those of head h and modifier m lie at first[m (n + 1) + h] and after it, by their third
-// node: siblings by their distance from the head, grandparents by number.
+// Listed triples of one sentence: those of head h and modifier m lie at first[m (n + 1) + h] and after it, by their
+// third node: siblings by their distance from the head, grandparents by number.
 struct Listed {
     const std::int32_t *first = nullptr, *third = nullptr;
 };
@@ -48,8 +48,8 @@ struct Sentence {
         return found == NONE ? NONE : found * labels;
     }
 
-    // Calls take(distance, part) for the siblings of an arc at all distances from the head, from 0, which is none, up to
-    // the modifier.
+    // Calls take(distance, part) for the siblings of an arc at all distances from the head, from 0, which is none, up
+    // to the modifier.
     template <class Take>
     void siblings(std::int64_t head, std::int64_t modifier, Take&& take) const {
         const std::int64_t length = std::abs(head - modifier);
