@@ -109,7 +109,7 @@ def test_the_package_alone_is_light():
     "modules",
     [
         "structures.chains.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
-        "tasks.common.files.text, maxmargin.tasks.tagging, maxmargin.tasks.tagging.io.table",
+        "tasks.common.files.text, maxmargin.tasks.tagging, maxmargin.tasks.common.tokens.table",
         "tasks.tagging.metrics.scores",
         "tasks.tagging.metrics.tables",
         "solvers, maxmargin.problem",

@@ -14,11 +14,11 @@ import pytest
 
 from maxmargin.tasks.common.files.compression import SUFFIXES, decompressed, is_ready, plain_name
 from maxmargin.tasks.common.files.text import open_output, read_bytes
+from maxmargin.tasks.common.tokens.line_formats import recognize
 from maxmargin.tasks.reranking.io.features import feature_name
 from maxmargin.tasks.reranking.io.files import recognize as recognize_lists
 from maxmargin.tasks.reranking.io.lattices import recognize as recognize_lattices
 from maxmargin.tasks.segmentation.io.folders import stem_of
-from maxmargin.tasks.tagging.io.line_formats import recognize
 
 
 def _zstandard(data):

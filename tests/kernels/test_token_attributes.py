@@ -10,9 +10,9 @@ from oracles.tagging import rows_of_items, rows_of_template
 
 from maxmargin import _threads
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates.template import Template
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 
 def arguments():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging import TaggingEncoder, train_tagger
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.columns.mentions import with_mentions
 from maxmargin.tasks.tagging.encoder.columns.word_classes import WordClasses
 from maxmargin.tasks.tagging.encoder.presets import PRESETS, preset
 from maxmargin.tasks.tagging.encoder.templates.template import MENTION, Template
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 COLUMNS = ("word", "pos")
 SENTENCES = [[("The", "DT"), ("U.S.", "NNP"), ("e-mails", "NNS"), ("1,234", "CD"), (".", ".")], [], [("Go", "VB")]]

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from token_files import put, written
 
 from maxmargin.tasks.common.files.text import FileError, open_output
-from maxmargin.tasks.tagging.io.conllu_objects import of_conllu
+from maxmargin.tasks.common.tokens.conllu_objects import of_conllu
+from maxmargin.tasks.common.tokens.line_formats import CONLLU
+from maxmargin.tasks.common.tokens.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.io.files import read_tagged, write_k_best, write_tagged
-from maxmargin.tasks.tagging.io.line_formats import CONLLU
-from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 
 BLANKS = " \t\n\r\x0b\x0c"
 CELL = st.text(st.characters(exclude_characters="\0" + BLANKS, exclude_categories=("Cs",)), min_size=1, max_size=4)

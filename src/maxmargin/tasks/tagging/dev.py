@@ -16,9 +16,9 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.model import Metric
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
-from maxmargin.tasks.tagging.io.table import Codes
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks
 from maxmargin.tasks.tagging.metrics.scores import evaluate_codes
 

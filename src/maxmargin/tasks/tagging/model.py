@@ -22,12 +22,12 @@ from maxmargin._messages import quoted, shown
 from maxmargin.encoders.data import checks
 from maxmargin.model import Metric, Model, Training
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.common.weights import strongest_weights
 from maxmargin.tasks.tagging.encoder.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows, read_whole
 from maxmargin.tasks.tagging.encoder.labels.gold import UNKNOWN, GoldLabels
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
-from maxmargin.tasks.tagging.io.table import Codes
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.dev import DevSentences

@@ -12,9 +12,7 @@ import numpy as np
 from maxmargin._terminal import note
 from maxmargin.tasks.common.files.blocks import BLOCK, TextBlocks
 from maxmargin.tasks.common.files.text import FileError, count_of, problem
-from maxmargin.tasks.tagging.encoder.extraction import TokenRows
-from maxmargin.tasks.tagging.io.files import Parser, TaggedText, check_format, column_names, read_tagged, recognized
-from maxmargin.tasks.tagging.io.line_formats import (
+from maxmargin.tasks.common.tokens.line_formats import (
     Layout,
     NoTokensError,
     first_lines,
@@ -26,7 +24,9 @@ from maxmargin.tasks.tagging.io.line_formats import (
     no_tokens,
     width_of,
 )
-from maxmargin.tasks.tagging.io.table import Codes
+from maxmargin.tasks.common.tokens.table import Codes
+from maxmargin.tasks.tagging.encoder.extraction import TokenRows
+from maxmargin.tasks.tagging.io.files import Parser, TaggedText, check_format, column_names, read_tagged, recognized
 from maxmargin.tasks.tagging.model import TaggerModel
 
 IGNORED = "_"

@@ -29,6 +29,7 @@ from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.solvers.online.sharded_blocks import PieceBlocks, ShardedState
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
@@ -37,7 +38,6 @@ from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.folds import FOLDS, Folds
 from maxmargin.tasks.tagging.io.files import TaggedText
-from maxmargin.tasks.tagging.io.table import Codes
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.tasks.tagging.reading import ReadOptions, block_labels
 from maxmargin.tasks.tagging.training import (

@@ -41,6 +41,7 @@ from maxmargin.problem import BaseProblem, Problem
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.extraction import read_whole
 from maxmargin.tasks.tagging.encoder.labels.constraints import without_odd
@@ -49,7 +50,6 @@ from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.folds import FOLDS, LEAST_SENTENCES, Folds
 from maxmargin.tasks.tagging.folds import TOL as FOLD_TOL
-from maxmargin.tasks.tagging.io.table import Codes
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.training import Examples, Hooks, Settings, selection, train_examples
 from maxmargin.training.train import dev_score

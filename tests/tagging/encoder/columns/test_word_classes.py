@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.columns.word_classes import ENDINGS, NO_CLASS, RARE, SHARE, WordClasses
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 LABELS = ("N", "V", "D")
 

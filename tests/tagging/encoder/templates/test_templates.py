@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.tagging import rows_of_template
 
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates.template import FUNCTIONS, Template
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 COLUMNS = ("word", "pos")
 

@@ -23,10 +23,10 @@ from maxmargin.tasks.tagging.cli.options import Columns, Format, Join
 if TYPE_CHECKING:
     from maxmargin.structures.base import FloatArray
     from maxmargin.tasks.common.files.resumable import Run
+    from maxmargin.tasks.common.tokens.table import Codes
     from maxmargin.tasks.common.workers import Workers
     from maxmargin.tasks.tagging.encoder.extraction import TokenRows
     from maxmargin.tasks.tagging.io.files import TaggedText
-    from maxmargin.tasks.tagging.io.table import Codes
     from maxmargin.tasks.tagging.model import TaggerModel
 
 NO_LABEL = ("", "_")

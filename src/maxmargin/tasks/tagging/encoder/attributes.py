@@ -22,7 +22,7 @@ from maxmargin.features.entries import Entries
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.tagging.io.table import AttributeText, packed
+from maxmargin.tasks.common.tokens.table import AttributeText, packed
 
 _CHECKED = 1 << 20
 """Bytes of the text of a vocabulary that are decoded at a time, to check them."""

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from maxmargin import _threads
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray, PointStatus
+from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
-from maxmargin.tasks.tagging.io.table import Codes
 
 Found = tuple[npt.NDArray[np.int8], npt.NDArray[Any]]
 """The status of sentences, and what was found for their tokens."""

@@ -21,6 +21,7 @@ from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.tokens.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.columns.added_columns import AddedColumns
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
@@ -28,7 +29,6 @@ from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_o
 from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded
 from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.named_columns import cells_of, dictionaries_of, is_frame, names_of, refuse_frame
-from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import numpy as np
 from maxmargin.encoders.data.labels import Labels
 from maxmargin.features.supported import GrowingSupport, Support
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.tokens.table import Codes, TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_of
 from maxmargin.tasks.tagging.encoder.columns.word_classes import ClassCounts, CrossedClasses
@@ -29,7 +30,6 @@ from maxmargin.tasks.tagging.encoder.extraction import (
 from maxmargin.tasks.tagging.encoder.labels.constraints import transition_constraints, without_odd
 from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout, pair_codes
-from maxmargin.tasks.tagging.io.table import Codes, TokenTable
 
 Pairs = Iterable[tuple[Any, Any]]
 """Blocks of sentences and labels, which can be gone through several times."""

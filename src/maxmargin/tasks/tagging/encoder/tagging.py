@@ -23,6 +23,7 @@ from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.common.tokens.table import AttributeText, Codes, TokenTable
 from maxmargin.tasks.tagging.encoder import streaming
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers, Given
 from maxmargin.tasks.tagging.encoder.columns.word_classes import CrossedClasses
@@ -49,7 +50,6 @@ from maxmargin.tasks.tagging.encoder.presets.choice import chosen_preset
 from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.files import column_names
 from maxmargin.tasks.tagging.io.named_columns import is_frame, is_numeric, names_of, refuse_frame
-from maxmargin.tasks.tagging.io.table import AttributeText, Codes, TokenTable
 
 SUPPORTS = ("negative", "observed", "all")
 

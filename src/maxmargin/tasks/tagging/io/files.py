@@ -2,7 +2,7 @@
 
 Every path may be ``-`` for standard input or output, and every file may be compressed. Files that cannot be
 read raise :class:`FileError`: ``FILE, line N: what is wrong; what to do``. The formats are described in
-:mod:`~maxmargin.tasks.tagging.io.line_formats` and :mod:`~maxmargin.tasks.tagging.io.json_lines`.
+:mod:`~maxmargin.tasks.common.tokens.line_formats` and :mod:`~maxmargin.tasks.tagging.io.json_lines`.
 
 CoNLL-U is not read with the package ``conllu``, which is about seventy times slower and does not write back exactly
 what it has read (comments without a value and repeated keys are lost, blank lines and line ends change).
@@ -22,11 +22,12 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.files.text import AnyPath, name_of, open_output, problem, read_text
 from maxmargin.tasks.common.files.text import FileError as FileError
-from maxmargin.tasks.tagging.io import json_lines, line_formats
-from maxmargin.tasks.tagging.io.line_formats import CONLLU, Layout
+from maxmargin.tasks.common.tokens import line_formats
+from maxmargin.tasks.common.tokens.line_formats import CONLLU, Layout
+from maxmargin.tasks.common.tokens.splice import Insertions, spliced, spliced_k_best
+from maxmargin.tasks.common.tokens.table import WORD, AttributeText, Codes, TokenTable, texts
+from maxmargin.tasks.tagging.io import json_lines
 from maxmargin.tasks.tagging.io.named_columns import place_of
-from maxmargin.tasks.tagging.io.splice import Insertions, spliced, spliced_k_best
-from maxmargin.tasks.tagging.io.table import WORD, AttributeText, Codes, TokenTable, texts
 
 FORMATS = ("columns", "conllu", "slash", "crfsuite", "json")
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from maxmargin.structures.base import FloatArray
 from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, name_of, problem
-from maxmargin.tasks.tagging.io.line_formats import lines_with_text, names_of_columns, no_tokens
-from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
+from maxmargin.tasks.common.tokens.line_formats import lines_with_text, names_of_columns, no_tokens
+from maxmargin.tasks.common.tokens.table import AttributeText, TokenTable
 
 TOKENS, FEATURES, LABELS = "tokens", "features", "labels"
 PREDICTED, SCORES, K_BEST = "predicted", "scores", "k_best"

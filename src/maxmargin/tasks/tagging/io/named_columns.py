@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._messages import shown
-from maxmargin.tasks.tagging.io.table import WORD
+from maxmargin.tasks.common.tokens.table import WORD
 
 ALIASES = {"form": WORD, WORD: "form"}
 """Names of columns that mean the same."""

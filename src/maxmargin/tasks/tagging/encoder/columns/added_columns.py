@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from maxmargin.encoders.base import State
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
 from maxmargin.tasks.tagging.encoder.columns.mentions import with_mentions
 from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded, WordClasses
 from maxmargin.tasks.tagging.encoder.columns.word_clusters import PlainText, WordClusters
 from maxmargin.tasks.tagging.encoder.templates.template import MENTION, Template, gazetteer_column
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 _CLASSES = "word_classes_"
 

@@ -28,9 +28,9 @@ from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.files.text import lines_of, problem, read_text, words_of
+from maxmargin.tasks.common.tokens.table import Codes, TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
 from maxmargin.tasks.tagging.encoder.templates.plan import numbered
-from maxmargin.tasks.tagging.io.table import Codes, TokenTable
 
 Given = Any
 """Gazetteers by name, each a file or entries; or files, perhaps as ``NAME=FILE``; or :class:`Gazetteers`."""

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
 from maxmargin.tasks.tagging.encoder.templates.plan import numbered
 from maxmargin.tasks.tagging.encoder.templates.template import MENTION, Added, Template
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 WINDOW = 20
 """Sentences before and after one in which other mentions count."""

@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from maxmargin._sparse import sp
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.tokens.table import WORD, Codes, TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
 from maxmargin.tasks.tagging.encoder.templates.plan import numbered
-from maxmargin.tasks.tagging.io.table import WORD, Codes, TokenTable
 
 Coded = tuple[npt.NDArray[np.integer[Any]], Sequence[str]]
 """The label of each token as a number, -1 if unknown, and the names of the labels."""

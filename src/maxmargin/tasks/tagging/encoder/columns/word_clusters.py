@@ -26,10 +26,10 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.files.text import problem, read_text
+from maxmargin.tasks.common.tokens.table import Codes, TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary, decoded, numbers_of
 from maxmargin.tasks.tagging.encoder.templates.cell_functions import change
 from maxmargin.tasks.tagging.encoder.templates.plan import numbered
-from maxmargin.tasks.tagging.io.table import Codes, TokenTable
 
 CLASSES = 256
 """Number of classes; fewer for small texts."""

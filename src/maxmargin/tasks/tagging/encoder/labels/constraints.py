@@ -13,13 +13,13 @@ from maxmargin._messages import quoted, shown
 from maxmargin.features.supported import Support
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
+from maxmargin.tasks.common.tokens.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
 from maxmargin.tasks.tagging.encoder.labels.repair import has_strict_scheme
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
-from maxmargin.tasks.tagging.io.table import AttributeText, TokenTable
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks, tag_and_type
 
 NAMED = ("auto", "bio", "iobes")

@@ -13,9 +13,9 @@ from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.encoder.attributes import Attributes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
-from maxmargin.tasks.tagging.io.table import Codes
 
 UNKNOWN = -1
 """The code of an unknown label."""

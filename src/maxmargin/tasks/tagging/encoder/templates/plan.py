@@ -16,10 +16,10 @@ from maxmargin import _threads
 from maxmargin._messages import shown
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary, decoded
 from maxmargin.tasks.tagging.encoder.templates.cell_functions import POSITIONS, Pieces, change
 from maxmargin.tasks.tagging.encoder.templates.macros import Items, Macro
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 
 class Plan:

@@ -31,11 +31,11 @@ from functools import cached_property
 
 from maxmargin._messages import shown
 from maxmargin.tasks.common.files.text import FileError, name_of
+from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates.cell_functions import FUNCTIONS as FUNCTIONS
 from maxmargin.tasks.tagging.encoder.templates.macros import Items, Macro, items_of
 from maxmargin.tasks.tagging.encoder.templates.plan import Plan
-from maxmargin.tasks.tagging.io.table import TokenTable
 
 
 @dataclass(frozen=True)

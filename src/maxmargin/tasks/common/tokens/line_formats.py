@@ -23,7 +23,7 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.files.compression import plain_name
 from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, name_of, problem
-from maxmargin.tasks.tagging.io.table import WORD, AttributeText, Places
+from maxmargin.tasks.common.tokens.table import WORD, AttributeText, Places
 
 LABEL = "label"
 """Default name of the column of labels."""
@@ -71,7 +71,7 @@ class _Fault(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Places of the cells of all tokens, as in :class:`~maxmargin.tasks.tagging.io.table.TokenTable`."""
+    """Places of the cells of all tokens, as in :class:`~maxmargin.tasks.common.tokens.table.TokenTable`."""
 
     begin: Places
     end: Places

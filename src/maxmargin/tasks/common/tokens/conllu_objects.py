@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from maxmargin.tasks.tagging.io.line_formats import CONLLU
-from maxmargin.tasks.tagging.io.table import WORD, TokenTable
+from maxmargin.tasks.common.tokens.line_formats import CONLLU
+from maxmargin.tasks.common.tokens.table import WORD, TokenTable
 
 _FIELDS = tuple("form" if name == WORD else name for name in CONLLU)
 
