@@ -78,14 +78,32 @@ def spliced(
         mark = b""
     elif scores is not None and insertions.paragraphs:
         mark = b"|" + mark  # both in the last column of CoNLL-U
+    return with_names(insertions.data, begin, end, codes, names, scores, mark, digits=digits)
+
+
+def with_names(
+    data: bytes,
+    begin: IntArray,
+    end: IntArray,
+    codes: npt.NDArray[np.int32],
+    names: Sequence[bytes],
+    numbers: FloatArray | None = None,
+    mark: bytes = b"",
+    *,
+    digits: int = 6,
+) -> memoryview:
+    """Return the text with the bytes from ``begin[j]`` to ``end[j]`` replaced by ``names[codes[j]]``.
+
+    Places rise. A number, unless it is NaN, follows its name with ``mark`` before it, in ``digits`` digits.
+    """
     letters = b"".join(names)
     offsets = offsets_of([len(name) for name in names])
     sizes = np.diff(offsets)
-    number = np.zeros(0) if scores is None else np.ascontiguousarray(scores)
-    room = len(insertions.data) + int(sizes[codes].sum()) + len(number) * (_NUMBER + len(mark))
+    number = np.zeros(0) if numbers is None else np.ascontiguousarray(numbers)
+    room = len(data) + int(sizes[codes].sum()) + len(number) * (_NUMBER + len(mark))
     out = np.empty(room, dtype=np.uint8)
     length = _kernels.text_splice(
-        _bytes(insertions.data),
+        _bytes(data),
         np.ascontiguousarray(begin),
         np.ascontiguousarray(end),
         np.ascontiguousarray(codes, dtype=np.int32),

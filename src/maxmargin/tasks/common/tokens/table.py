@@ -95,6 +95,10 @@ class TokenTable(_InSentences):
         begin, end = (np.ascontiguousarray(one[:, column], dtype=np.int64) for one in (self.begin, self.end))
         return begin, end
 
+    def codes(self, column: int) -> tuple[Codes, list[str]]:
+        """Return the cells of a column as codes, shape ``(n_tokens,)``, and their texts in order of appearance."""
+        return codes_at(self.bytes, *self.places(column))
+
     def cells(self, column: int) -> list[str]:
         """Return the cells of a column, a flat list."""
         return texts(self.buffer, self.begin[:, column], self.end[:, column])
@@ -298,6 +302,14 @@ def packed(strings: Sequence[str]) -> tuple[bytes, IntArray]:
     """Return strings in one buffer, and where each begins and the last ends, shape ``(n + 1,)``."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     return b"".join(encoded), offsets_of([len(string) for string in encoded])
+
+
+def codes_at(buffer: npt.NDArray[np.uint8], begin: IntArray, end: IntArray) -> tuple[Codes, list[str]]:
+    """Return pieces of a buffer as codes, and their texts in order of appearance."""
+    strings = _kernels.StringTable()
+    numbers = np.empty(len(begin), dtype=np.int32)
+    strings.number(buffer, begin, end, True, numbers)
+    return numbers, [strings.text(number).decode("utf-8") for number in range(len(strings))]
 
 
 def texts(buffer: bytes, begin: Places, end: Places) -> list[str]:

@@ -19,13 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.files.text import AnyPath, name_of, open_output, problem, read_text
 from maxmargin.tasks.common.files.text import FileError as FileError
 from maxmargin.tasks.common.tokens import line_formats
+from maxmargin.tasks.common.tokens.conllu_objects import of_conllu as of_conllu
 from maxmargin.tasks.common.tokens.line_formats import CONLLU, Layout
 from maxmargin.tasks.common.tokens.splice import Insertions, spliced, spliced_k_best
-from maxmargin.tasks.common.tokens.table import WORD, AttributeText, Codes, TokenTable, texts
+from maxmargin.tasks.common.tokens.table import WORD, Codes, codes_at, texts
+from maxmargin.tasks.common.tokens.table import AttributeText as AttributeText
+from maxmargin.tasks.common.tokens.table import TokenTable as TokenTable
 from maxmargin.tasks.tagging.io import json_lines
 from maxmargin.tasks.tagging.io.named_columns import place_of
 
@@ -125,19 +127,13 @@ class TaggedText:
 
         FileError if there are no labels.
         """
-        return self._codes_at(*self.label_places())
+        return codes_at(self.tokens.bytes, *self.label_places())
 
     def codes_of(self, column: str) -> tuple[Codes, list[str]]:
         """Return the cells of a column as codes and names; ValueError if there is no such column."""
         if self.table is None:
             return self.label_codes()
-        return self._codes_at(*self.table.places(self.column(column)))
-
-    def _codes_at(self, begin: IntArray, end: IntArray) -> tuple[Codes, list[str]]:
-        strings = _kernels.StringTable()
-        numbers = np.empty(len(begin), dtype=np.int32)
-        strings.number(self.tokens.bytes, begin, end, True, numbers)
-        return numbers, [strings.text(number).decode("utf-8") for number in range(len(strings))]
+        return self.table.codes(self.column(column))
 
     def labels(self) -> list[list[str]]:
         """Return the labels, a list per sentence; FileError if there are none."""

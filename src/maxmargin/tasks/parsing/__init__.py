@@ -1,0 +1,1 @@
+"""Dependency parsing: treebanks in CoNLL-U, large-margin parsers, attachment scores."""

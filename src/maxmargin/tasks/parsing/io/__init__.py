@@ -1,0 +1,1 @@
+"""Treebanks in CoNLL-U."""

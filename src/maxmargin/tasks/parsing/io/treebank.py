@@ -1,0 +1,179 @@
+"""Treebanks in CoNLL-U: reading them, and writing them back with other trees.
+
+A path may be ``-`` for standard input or output, and a file may be compressed. Files that cannot be read raise
+:class:`FileError`: ``FILE, line N: what is wrong; what to do``. Comments, ranges of words and empty nodes are not
+tokens, but are written back as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from maxmargin._messages import shown
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.files.text import AnyPath, name_of, open_output, read_text
+from maxmargin.tasks.common.files.text import FileError as FileError
+from maxmargin.tasks.common.tokens import line_formats
+from maxmargin.tasks.common.tokens.conllu_objects import of_conllu
+from maxmargin.tasks.common.tokens.line_formats import CONLLU, FirstLine, Layout
+from maxmargin.tasks.common.tokens.splice import with_names
+from maxmargin.tasks.common.tokens.table import Codes, TokenTable
+
+Tree = tuple[IntArray, list[str]]
+"""Heads of the tokens of a sentence, counted from 1, with 0 for the root, shape ``(n,)``, and their relations."""
+
+_ID, _HEAD, _RELATION = (CONLLU.index(name) for name in ("id", "head", "deprel"))
+
+
+@dataclass(frozen=True, eq=False)
+class Treebank:
+    """Sentences of CoNLL-U.
+
+    Attributes:
+        table: the tokens, with the ten columns of CoNLL-U.
+        data: the file, for writing it back; None if the sentences do not come from a file.
+    """
+
+    table: TokenTable
+    data: bytes | None = None
+
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences."""
+        return self.table.n_sentences
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return self.table.n_tokens
+
+    @property
+    def lengths(self) -> IntArray:
+        """Tokens per sentence, shape ``(n_sentences,)``."""
+        return self.table.lengths
+
+    def __len__(self) -> int:
+        return self.n_sentences
+
+    @cached_property
+    def heads(self) -> IntArray:
+        """Heads of all tokens, counted from 1 in their sentence, 0 for the root, shape ``(n_tokens,)``.
+
+        FileError if one is missing, is not a token of its sentence or is the token itself.
+        """
+        codes, names = self.table.codes(_HEAD)
+        numbers = np.array([int(name) if name.isascii() and name.isdigit() else -1 for name in names], dtype=np.int64)
+        heads = numbers[codes]
+        length = np.repeat(self.lengths, self.lengths)
+        wrong = np.flatnonzero((heads < 0) | (heads > length) | (heads == self.places))
+        if wrong.size:
+            token = int(wrong[0])
+            raise FileError(
+                f"{self.table.where(token)}: the head {shown(names[codes[token]])} is not one of the other tokens, 1 "
+                f"to {int(length[token])}, or 0 for the root; give a file with trees"
+            )
+        return heads
+
+    @property
+    def places(self) -> IntArray:
+        """The number of each token in its sentence, from 1, shape ``(n_tokens,)``."""
+        return np.arange(self.n_tokens) - np.repeat(self.table.sentences[:-1], self.lengths) + 1
+
+    @cached_property
+    def relations(self) -> tuple[Codes, list[str]]:
+        """Relations of all tokens as codes, shape ``(n_tokens,)``, and their names in order of appearance."""
+        return self.table.codes(_RELATION)
+
+    def trees(self) -> list[Tree]:
+        """The tree of each sentence; FileError if a head is missing."""
+        (codes, names), heads = self.relations, self.heads
+        return [
+            (heads[first:last].copy(), [names[code] for code in codes[first:last].tolist()])
+            for first, last in pairwise(self.table.sentences.tolist())
+        ]
+
+    def part(self, first: int, last: int) -> Treebank:
+        """The sentences ``first`` to ``last - 1``, without the text of their file."""
+        return Treebank(self.table.part(first, last))
+
+    @classmethod
+    def of(cls, sentences: Iterable[Any]) -> Treebank:
+        """The treebank of ``conllu.TokenList`` objects, or of any lists of dictionaries with the same keys."""
+        found = cls(of_conllu(sentences))
+        found._check_numbers()
+        return found
+
+    def _check_numbers(self) -> None:
+        """FileError unless the tokens of each sentence are numbered from 1."""
+        codes, names = self.table.codes(_ID)
+        numbers = np.array([int(name) if name.isascii() and name.isdigit() else -1 for name in names], dtype=np.int64)
+        wrong = np.flatnonzero(numbers[codes] != self.places)
+        if wrong.size and not (codes == codes[0]).all():  # lists without numbers have "_" everywhere
+            token = int(wrong[0])
+            raise FileError(
+                f"{self.table.where(token)}: a token has the number {shown(names[codes[token]])} instead of "
+                f"{int(self.places[token])}; number the tokens of a sentence from 1, as heads refer to these numbers"
+            )
+
+
+def read_treebank(path: AnyPath) -> Treebank:
+    """Read a file in CoNLL-U, with or without trees."""
+    data = read_text(path)
+    if not data.strip():
+        raise line_formats.no_tokens(path)
+    cells = line_formats.scan(path, data, FirstLine.of(data, Layout.CONLLU))
+    if not len(cells.lines):
+        raise line_formats.no_tokens(path)
+    table = TokenTable(data, cells.begin, cells.end, cells.sentences, CONLLU, cells.lines, name_of(path))
+    found = Treebank(table, data)
+    found._check_numbers()
+    return found
+
+
+def write_treebank(
+    treebank: Treebank, heads: IntArray, relations: tuple[Codes, Sequence[str]], *, out: AnyPath | BinaryIO
+) -> None:
+    """Write a treebank with other heads and relations; everything else stays as it is, byte for byte.
+
+    Args:
+        treebank: the sentences.
+        heads: head of each token in its sentence, from 1, and 0 for the root, shape ``(n_tokens,)``.
+        relations: relations as codes, shape ``(n_tokens,)``, and their names.
+        out: a binary stream or a file name, compressed if it ends in ``.gz``; ``-`` is standard output.
+    """
+    codes, names = relations
+    n = treebank.n_tokens
+    if heads.shape != (n,) or codes.shape != (n,):
+        raise ValueError(
+            f"there are {n} tokens, and {len(heads)} heads and {len(codes)} relations; give each token one"
+        )
+    if treebank.data is None:
+        treebank = _with_text(treebank)
+    assert treebank.data is not None
+    table = treebank.table
+    texts = [str(head).encode() for head in range(int(heads.max(initial=0)) + 1)]
+    both = np.stack([heads, codes.astype(np.int64) + len(texts)], axis=1).reshape(-1)
+    begin, end = (
+        np.stack([table.places(_HEAD)[side], table.places(_RELATION)[side]], axis=1).reshape(-1) for side in (0, 1)
+    )
+    content = with_names(treebank.data, begin, end, both.astype(np.int32), [*texts, *(name.encode() for name in names)])
+    with open_output(out) as stream:
+        stream.write(content)
+
+
+def _with_text(treebank: Treebank) -> Treebank:
+    """The same sentences as the text of a file."""
+    table = treebank.table
+    columns = [table.cells(column) for column in range(len(table.columns))]
+    columns[_ID] = [str(place) for place in treebank.places.tolist()]
+    rows = ["\t".join(row) for row in zip(*columns, strict=True)]
+    bounds = pairwise(table.sentences.tolist())
+    data = "".join("\n".join(rows[first:last]) + "\n\n" for first, last in bounds).encode()
+    cells = line_formats.scan("the sentences", data, FirstLine.of(data, Layout.CONLLU))
+    return Treebank(TokenTable(data, cells.begin, cells.end, cells.sentences, CONLLU), data)
