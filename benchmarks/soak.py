@@ -81,6 +81,12 @@ def lattices(rng: np.random.Generator) -> Data:
     return X, y
 
 
+def spellings(rng: np.random.Generator) -> Data:
+    words = ["".join(rng.choice(list("abcde"), size=size).tolist()) for size in rng.integers(2, 7, size=8)]
+    X = [(word, word[1:] + "a") for word in words]
+    return X, [[(i + 1, i) for i in range(len(word) - 1)] for word in words]
+
+
 L2, L1 = {"C": 0.5}, {"C": 0.5, "norm": "l1"}
 KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dict[str, Any], Any]] = [
     (mm.ChainSVM, chains, L2, "auto"),
@@ -98,6 +104,7 @@ KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dic
     (mm.CandidatesSVM, candidates, L1, mm.ColumnGeneration()),
     (mm.CandidatesSVM, candidates, L2, mm.Exact()),
     (mm.LatticeSVM, lattices, L2, "auto"),
+    (mm.EditSVM, spellings, L2, "auto"),
 ]
 
 

@@ -81,6 +81,26 @@ def lattices(n: int = 6, *, seed: int = 0, d: int = 3):
     return X, y
 
 
+def spellings(n: int = 8, *, seed: int = 0, nonmatches: bool = False):
+    """Words and the same with vowels changed, letters dropped and doubled, aligned; every third may be no match."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for i in range(n):
+        word = "".join(rng.choice(list("abeiklnos"), size=rng.integers(2, 6)).tolist())
+        other, pairs = "", []
+        for at, letter in enumerate(word):
+            event = rng.random()
+            if event < 0.1:
+                continue
+            pairs.append((at, len(other)))
+            other += "e" if event < 0.3 and letter in "aio" else letter
+            other += letter if event > 0.85 else ""
+        no_match = nonmatches and i % 3 == 2
+        X.append((word, "tu" * 3 if no_match else other))
+        y.append(False if no_match else np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    return X, y
+
+
 def pairings(n: int = 8, *, seed: int = 0, d: int = 3, full: bool = False):
     """Graphs, or arrays (``full``), whose right pairs have a large first feature; some nodes stay alone."""
     rng = np.random.default_rng(seed)

@@ -102,6 +102,12 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], Arguments]] = {
     "lattice": (mm.LatticeSVM, data.lattices, {}),
     "matching": (mm.MatchingSVM, data.matchings, {"left_capacity": 1, "right_capacity": 2}),
     "pairing": (mm.PairingSVM, data.pairings, {"perfect": False}),
+    "edits": (mm.EditSVM, data.spellings, {"gaps": "affine", "symbols": True, "context": True, "min_count": 1}),
+    "edits-nonmatches": (
+        mm.EditSVM,
+        functools.partial(data.spellings, nonmatches=True),
+        {"nonmatches": True, "symmetric": True, "classes_of": {"a": 1}},
+    ),
     "bipartite": (mm.MatchingSVM, functools.partial(data.matchings, pruned=True), {}),
     "tree": (mm.TreeSVM, data.trees, {}),
     "tree-edges": (mm.TreeSVM, functools.partial(data.trees, edges=True), {"width": 1}),

@@ -1,5 +1,6 @@
 from . import batches as batches
 from . import datasets as datasets
+from . import edit_model as edit_model
 from . import encoders as encoders
 from . import estimators as estimators
 from . import execution as execution
@@ -22,17 +23,20 @@ from ._threads import threads as threads
 from ._version import __version__ as __version__
 from .batches import BatchPredictor as BatchPredictor
 from .datasets import ShardedDataset as ShardedDataset
+from .edit_model import EditModel as EditModel
 from .encoders import Bipartite as Bipartite
 from .encoders import FeatureSequence as FeatureSequence
 from .encoders import Graph as Graph
 from .encoders import PairGraph as PairGraph
 from .encoders import Program as Program
+from .encoders import SequencePair as SequencePair
 from .encoders import WordLattice as WordLattice
 from .encoders import words_of as words_of
 from .estimators import AssociativeSVM as AssociativeSVM
 from .estimators import CandidatesSVM as CandidatesSVM
 from .estimators import ChainSVM as ChainSVM
 from .estimators import CutSVM as CutSVM
+from .estimators import EditSVM as EditSVM
 from .estimators import GraphSVM as GraphSVM
 from .estimators import LatticeSVM as LatticeSVM
 from .estimators import MatchingSVM as MatchingSVM

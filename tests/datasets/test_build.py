@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import pairings
+from data import pairings, spellings
 
 import maxmargin as mm
 from maxmargin.datasets import (
@@ -28,6 +28,7 @@ from maxmargin.encoders import (
     CandidatesEncoder,
     ChainEncoder,
     CutEncoder,
+    EditEncoder,
     GraphEncoder,
     LatticeEncoder,
     MatchingEncoder,
@@ -87,6 +88,7 @@ def cases() -> dict[str, tuple[Encoder, list[Any], list[Any]]]:
         ),
         "matching": (MatchingEncoder(), full, [[(0, 1), (1, 2)] for _ in range(n)]),
         "pairing": (PairingEncoder(), *pairings(n)),
+        "edits": (EditEncoder(), *spellings(n)),
         "lattice": (LatticeEncoder(), lattices, [[[0, 1], [2]][int(rng.integers(2))] for _ in range(n)]),
         "program": (ProgramEncoder(), programs, [np.eye(4)[int(rng.integers(4))] for _ in range(n)]),
     }

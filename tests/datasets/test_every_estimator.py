@@ -68,6 +68,13 @@ def lattices(rng: np.random.Generator) -> Data:
     return mm.LatticeSVM(), X, [[0, 1] if i % 3 else [2] for i in range(N)]
 
 
+def edits(rng: np.random.Generator) -> Data:
+    """Words and the same with their last letter changed, inserted or dropped."""
+    words = ["".join(rng.choice(list("abc"), size=3).tolist()) for _ in range(N)]
+    others = [word[:2] + ("", "b", "ab")[i % 3] for i, word in enumerate(words)]
+    return mm.EditSVM(), list(zip(words, others, strict=True)), [[(0, 0), (1, 1)] for _ in words]
+
+
 def programs(rng: np.random.Generator) -> Data:
     """One of three parts, as a linear program."""
     X = [mm.Program(rows(rng, 3, 2), A_eq=np.ones((1, 3)), b_eq=np.ones(1)) for _ in range(N)]
@@ -88,6 +95,7 @@ ESTIMATORS: dict[str, Callable[[np.random.Generator], Data]] = {
     "graph": graphs(mm.GraphSVM(), CYCLE),
     "associative": graphs(mm.AssociativeSVM(), CYCLE),
     "tied network with cliques": graphs(mm.AssociativeSVM(per_label=False), PATH, cliques=[(0, 1, 2)]),
+    "edits": edits,
     "lattice": lattices,
     "candidates": candidates(),
     "all candidates": candidates("all"),

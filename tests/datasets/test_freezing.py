@@ -168,6 +168,7 @@ def test_wrong_attributes_never_crash() -> None:
         "graph",
         "lattice",
         "matching-capacity",
+        "edits",
         "pairing",
         "second-order",
         "tree",

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from data import chains, cuts, graphs, lattices, matchings, pairings, same, teams, trees
+from data import chains, cuts, graphs, lattices, matchings, pairings, same, spellings, teams, trees
 from sklearn.base import clone
 from test_programs import odd_cycles
 from test_tree_cliques import cliqued
@@ -25,6 +25,11 @@ ESTIMATORS = {
     "cut, cliques": (mm.CutSVM(), teams(5)),
     "cut, cliques, regular": (mm.CutSVM(potentials="regular"), teams(5, features=True)),
     "cut, regular": (mm.CutSVM(potentials="regular", C=2.0), cuts()),
+    "edits": (mm.EditSVM(classes_of={"a": "vowel", "e": "vowel"}, random_state=0), spellings()),
+    "edits, no match": (
+        mm.EditSVM(gaps="linear", nonmatches=True, symmetric=True, random_state=0),
+        spellings(nonmatches=True),
+    ),
     "graph": (mm.GraphSVM(), graphs(signed=True)),
     "lattice": (mm.LatticeSVM(), lattices()),
     "matching": (mm.MatchingSVM(), matchings()),
@@ -37,13 +42,23 @@ ESTIMATORS = {
 }
 BAD = {
     "classes": ["abc", [], ["a", "a"]],
+    "classes_of": ["a", [["a"]], [["a", {}]]],
     "clique_sizes": [3, [3, 2], [2, 2], [0], [True], ["2"], [33]],
+    "context": [1, None],
+    "gaps": ["none", None],
+    "known": ["abc", ["a", "a"], [{}], None],
+    "min_count": [0, "1"],
     "n_clique_features": [-1, None],
     "n_edge_features": [1.5, True],
     "n_features": [-1, "2"],
+    "n_gap_features": [-1, None],
+    "n_pair_features": [-1, "2"],
+    "nonmatches": [1],
     "order": [0, 3, "2", None, True],
     "per_label": [1],
     "relaxed": ["yes", None],
+    "symbols": [None],
+    "symmetric": ["no"],
     "width": [0, "2"],
 }
 """What entries of a state may not be."""

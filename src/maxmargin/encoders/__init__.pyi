@@ -9,7 +9,9 @@ from .data.inputs import FeatureSequence as FeatureSequence
 from .data.inputs import Graph as Graph
 from .data.inputs import PairGraph as PairGraph
 from .data.inputs import Program as Program
+from .data.inputs import SequencePair as SequencePair
 from .data.inputs import WordLattice as WordLattice
+from .edits import EditEncoder as EditEncoder
 from .graph import GraphEncoder as GraphEncoder
 from .lattice import LatticeEncoder as LatticeEncoder
 from .lattice import words_of as words_of

@@ -49,6 +49,7 @@ _MODULES = (
     "candidates",
     "chain",
     "cut",
+    "edits",
     "graph",
     "lattice",
     "matching",

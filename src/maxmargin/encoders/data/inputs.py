@@ -139,3 +139,23 @@ class WordLattice:
             raise ValueError(f"slot {int(np.argmin(sizes))} has {int(sizes.min())} alternatives; every slot needs one")
         slot = np.repeat(np.arange(len(sizes)), sizes)
         return cls(features, np.stack([slot, slot + 1], axis=1), words, 0, len(sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class SequencePair:
+    """Two sequences to be aligned, with features of your own.
+
+    Attributes:
+        first: a string, or a list of symbols of any hashable type; ``n`` of them.
+        second: likewise, ``m`` symbols.
+        pair_features: of pairing symbol ``i`` of the first with symbol ``j`` of the second, shape ``(n, m, d)``; or
+            ``(n m, d)``, dense or CSR, row ``i m + j``. None for none.
+        first_features: of leaving symbol ``i`` of the first in a gap, shape ``(n, d_g)``, dense or CSR; None for none.
+        second_features: likewise for the second, shape ``(m, d_g)``.
+    """
+
+    first: Any
+    second: Any
+    pair_features: Any = None
+    first_features: Any = None
+    second_features: Any = None

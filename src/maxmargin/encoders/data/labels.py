@@ -105,19 +105,22 @@ def _listed(labels: Any, index: int) -> list[Any]:
     return _checks.listed(what, labels, wanted)
 
 
-def plain(label: Any, where: str) -> Hashable:
-    """NumPy scalars as the Python values they equal, so that predictions and files do not depend on dtypes."""
+def plain(label: Any, where: str, what: str = "label") -> Hashable:
+    """NumPy scalars as the Python values they equal, so that predictions and files do not depend on dtypes.
+
+    Errors say ``where`` the label is, and ``what`` it is called.
+    """
     value: Hashable = label.item() if hasattr(label, "item") and getattr(label, "ndim", None) == 0 else label
     try:
         hash(value)
         equal = bool(value == value)
     except Exception:  # the caller's code
         raise ValueError(
-            f"{where}: labels must be hashable (text, numbers, tuples, ...), got {type(label).__name__}; "
+            f"{where}: {what}s must be hashable (text, numbers, tuples, ...), got {type(label).__name__}; "
             "turn lists into tuples"
         ) from None
     if not equal:
-        raise ValueError(f"{where}: NaN cannot be a label, as it does not equal itself; use another value")
+        raise ValueError(f"{where}: NaN cannot be a {what}, as it does not equal itself; use another value")
     return value
 
 
