@@ -313,7 +313,11 @@ def constructor_calls() -> dict[str, Call]:
         ),
         "Segments": (
             structures.Segments,
-            {"lengths": np.array([2, 3]), "n_labels": 2, "longest": 2, "legal": np.ones((2, 2), dtype=bool)},
+            {"lengths": np.array([2, 3]), "n_labels": 2, "longest": 2, "states": structures.token_states(2, "BIES")},
+        ),
+        "TaggedSegments": (
+            structures.TaggedSegments,
+            {"lengths": np.array([2, 3]), "n_labels": 2, "longest": np.array([1, 2]), "states": structures.token_states(2)},
         ),
         "ProjectiveTrees": (
             structures.ProjectiveTrees,

@@ -11,11 +11,12 @@ from oracles.enumeration import gibbs, vertices
 from oracles.segments import random_segments
 
 from maxmargin import threads
-from maxmargin.structures import PointStatus, Segments
+from maxmargin.structures import PointStatus, Segments, TransitionConstraints
 from maxmargin.testing import check_structure
 
 OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatus.NONFINITE, PointStatus.ABSENT
 RULES = settings(deadline=None, derandomize=True, max_examples=40)
+ALTERNATE = TransitionConstraints(np.array([[False, True], [True, True]]), np.ones(2, bool), np.array([True, True]))
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -93,7 +94,7 @@ def test_slack_rescaling_equals_enumeration(seed: int, hamming: bool) -> None:
 
 def test_projection_and_linear_description_agree_with_a_general_solver() -> None:
     rng = np.random.default_rng(3)
-    structure = Segments([4, 2, 0], 2, 3, legal=[[False, True], [True, True]])
+    structure = Segments([4, 2, 0], 2, [3, 2], constraints=ALTERNATE)
     point = rng.normal(size=structure.n_parts)
     found = structure.project(point)
     np.testing.assert_allclose(found.z, reference.project(structure, point), atol=1e-6)
@@ -123,16 +124,16 @@ def test_keeps_the_promises_of_structures() -> None:
     ("rows", "message"),
     [
         ([(0, 2, 0)], "example 0: the segments end at 2 and the sequence at 3"),
-        ([(1, 3, 0)], r"example 0: segment \(1, 3, 0\) does not begin where the one before it ends"),
-        ([(0, 3, 0)], r"example 0: segment \(0, 3, 0\) is longer than 2"),
-        ([(0, 1, 0), (1, 1, 0), (1, 3, 1)], r"example 0: segment \(1, 1, 0\) is empty"),
-        ([(0, 2, 0), (2, 4, 1)], r"example 0: segment \(2, 4, 1\) ends after the sequence"),
-        ([(0, 2, 0), (2, 3, 2)], r"example 0: segment \(2, 3, 2\) has a label that is not between 0 and 1"),
-        ([(0, 2, 0), (2, 3, 0)], r"example 0: segment \(2, 3, 0\) has a label that may not follow"),
+        ([(1, 3, 0)], r"example 0: segment \(1, 3, 0\) .* does not begin where the one before it ends"),
+        ([(0, 3, 0)], r"example 0: segment \(0, 3, 0\) .* is longer than its label allows"),
+        ([(0, 1, 0), (1, 1, 0), (1, 3, 1)], r"example 0: segment \(1, 1, 0\) .* is empty"),
+        ([(0, 2, 0), (2, 4, 1)], r"example 0: segment \(2, 4, 1\) .* ends after the sequence"),
+        ([(0, 2, 0), (2, 3, 2)], r"example 0: segment \(2, 3, 2\) .* has a label that is not between 0 and 1"),
+        ([(0, 2, 0), (2, 3, 0)], r"example 0: segment \(2, 3, 0\) .* has a label that may not follow"),
         ([0, 1, 2], r"example 0: segments must be rows \(begin, end, label\)"),
     ],
 )
 def test_segmentations_that_are_refused(rows: list[tuple[int, int, int]], message: str) -> None:
-    structure = Segments([3], 2, 2, legal=[[False, True], [True, True]])
+    structure = Segments([3], 2, 2, constraints=ALTERNATE)
     with pytest.raises(ValueError, match=message):
         structure.encode([rows])

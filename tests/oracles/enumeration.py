@@ -21,6 +21,7 @@ from maxmargin.structures import (
     SecondOrderChain,
     Segments,
     Structure,
+    TaggedSegments,
 )
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
@@ -29,6 +30,7 @@ from oracles import dependencies, edits, lattice, linear_program, matching, pair
 OUTPUTS: dict[type[Structure], Callable[[Any], Iterator[Any]]] = {
     Edits: edits.outputs,
     Segments: segments.outputs,
+    TaggedSegments: segments.tagged_outputs,
 }
 """For structures that are not labelings of nodes: all outputs of a batch of one example, as ``encode`` takes them."""
 

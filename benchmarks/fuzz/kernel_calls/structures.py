@@ -319,11 +319,24 @@ def deduction(random: Generator, name: str, arguments: tuple[Any, ...], starts: 
 
 def segments(random: Generator) -> list[Call]:
     """Segmentations of short sequences."""
-    lengths, labels, longest = sizes(random, 3), some(random, 2, 1), some(random, 3, 1)
-    legal = random.integers(0, 2, size=labels * labels).astype(np.uint8)
-    each = [labels * sum(min(longest, n - b) for b in range(n)) for n in lengths.tolist()]
-    blocks = [offsets(each), offsets([labels * labels] * len(each))]
-    return deduction(random, "Segments", (i64(lengths), longest, legal, labels), blocks)
+    lengths, labels, most, threads = sizes(random, 3), some(random, 2, 1), some(random, 3, 1), some(random, 2, 1)
+    states = random.integers(-1, 3, size=4 * labels).astype(np.int32)
+    longest = np.append(random.integers(1, most + 1, size=labels - 1), most)
+    flags = [random.integers(0, 2, size=n).astype(np.uint8) for n in (labels * labels, labels, labels)]
+    each = [labels * sum(min(most, n - b) for b in range(n)) for n in lengths.tolist()]
+    blocks = [offsets(3 * lengths), offsets([labels * labels] * len(each)), offsets(each)]
+    n, tokens, parts = len(lengths), int(lengths.sum()), sum(int(block[-1]) for block in blocks)
+
+    def use(made: Any) -> list[Call]:
+        scores = real(random, parts)
+        found = np.zeros(tokens, dtype=np.int32), np.zeros(n), np.zeros(n, dtype=np.int8)
+        return [
+            method(made, "states", scores, *found, threads),
+            method(made, "max_marginals", scores, np.zeros(3 * tokens), threads),
+        ]
+
+    arguments = (i64(lengths), 3, states, i64(longest), *flags)
+    return [*deduction(random, "Segments", arguments, blocks), *use(core.SegmentsBatch(*arguments))]
 
 
 def edits(random: Generator) -> list[Call]:
