@@ -87,6 +87,11 @@ def spellings(rng: np.random.Generator) -> Data:
     return X, [[(i + 1, i) for i in range(len(word) - 1)] for word in words]
 
 
+def segments(rng: np.random.Generator) -> Data:
+    X = [rng.standard_normal((int(size), 3)) for size in rng.integers(2, 6, size=6)]
+    return X, [[(0, 1, "a"), (1, len(x), "b")] for x in X]
+
+
 L2, L1 = {"C": 0.5}, {"C": 0.5, "norm": "l1"}
 KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dict[str, Any], Any]] = [
     (mm.ChainSVM, chains, L2, "auto"),
@@ -105,6 +110,7 @@ KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dic
     (mm.CandidatesSVM, candidates, L2, mm.Exact()),
     (mm.LatticeSVM, lattices, L2, "auto"),
     (mm.EditSVM, spellings, L2, "auto"),
+    (mm.SegmentSVM, segments, L2, "auto"),
 ]
 
 

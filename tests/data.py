@@ -101,6 +101,22 @@ def spellings(n: int = 8, *, seed: int = 0, nonmatches: bool = False):
     return X, y
 
 
+def segmented(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = ("a", "b"), whole: bool = False):
+    """Sequences in segments of up to three tokens, whose labels show in the features; perhaps with segment features."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for count in rng.integers(1, 4, size=n):
+        lengths, numbers = rng.integers(1, 4, size=count), rng.integers(0, len(labels), size=count)
+        ends = np.cumsum(lengths)
+        x = np.eye(len(labels) + 1)[np.repeat(numbers, lengths)]
+        x[ends - lengths, -1] = 1.0
+        x += 0.3 * rng.standard_normal(x.shape)
+        rows = rng.standard_normal((len(mm.candidate_segments(len(x), 3)), 2)) if whole else None
+        X.append(mm.SegmentSequence(x, rows) if whole else x)
+        y.append([(int(e - l), int(e), labels[k]) for e, l, k in zip(ends, lengths, numbers, strict=True)])
+    return X, y
+
+
 def pairings(n: int = 8, *, seed: int = 0, d: int = 3, full: bool = False):
     """Graphs, or arrays (``full``), whose right pairs have a large first feature; some nodes stay alone."""
     rng = np.random.default_rng(seed)
@@ -224,16 +240,19 @@ KINDS = {
     "lattice": (mm.LatticeSVM, lattices),
     "matching": (mm.MatchingSVM, matchings),
     "pairing": (mm.PairingSVM, pairings),
+    "segments": (mm.SegmentSVM, segmented),
     "tree": (mm.TreeSVM, trees),
 }
 """Estimator class and data of each built-in structure."""
 
 
 def variables_of(x: Any, output: Any) -> int:
-    """How many variables an example has: links, edges or nodes."""
+    """How many variables an example has: links, edges, nodes or tokens."""
     if isinstance(x, (mm.PairGraph, mm.WordLattice)):
         return len(x.edges)
-    return int(x.shape[0] * x.shape[1]) if isinstance(x, np.ndarray) and x.ndim == 3 else len(output)
+    if isinstance(x, np.ndarray):
+        return int(np.prod(x.shape[:-1]))
+    return len(output)
 
 
 def same(first: Any, second: Any) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from data import KINDS, PickOne, chains, cuts, graphs, matchings, pairings, picks, same, trees, variables_of
+from data import KINDS, PickOne, chains, cuts, graphs, matchings, pairings, picks, same, segmented, trees, variables_of
 from sklearn.base import clone
 
 import maxmargin as mm
@@ -512,6 +512,47 @@ def test_pairings(fitted):
         mm.PairingSVM(perfect="yes").fit(*pairings(3))
     with pytest.raises(ValueError, match="has no partner; add a pair, or use perfect=False"):
         mm.PairingSVM(perfect=True).fit(*pairings(6))
+
+
+def test_segments(fitted):
+    model, X, y = fitted["segments"]
+    n = len(X[BAD])
+    for rows, message in (
+        ([(0, n + 1, "a")], "ends after the sequence|longer than its label allows"),
+        ([(1, n, "a")], "does not begin where the one before it ends"),
+        ([(0, 1, "c")], "label 'c' was not seen in training" if n else ""),
+        ([(0, 1)], r"must be a list of segments \(begin, end, label\)"),
+        ([(0.0, 1, "a")], "must be positions, whole numbers from 0 on"),
+        ([(-1, 1, "a")], "must be positions, whole numbers from 0 on"),
+        ([(0, 1, [])], "labels must be hashable"),
+        ("aab", "must be a list of segments"),
+        (3, "must be a list of segments"),
+    ):
+        at = ("fit",) if "c" not in str(rows) else ()
+        refused(model, X, spoiled(y, rows), f"example {BAD}: .*({message})", at=at)
+    with pytest.raises(ValueError, match=f"example {BAD}: label 'c' was not seen"):
+        mm.SegmentSVM(classes=["a", "b"]).fit(X, spoiled(y, [(0, 1, "c")]))
+    for settings, message in (
+        ({"longest": 0}, "longest must be"),
+        ({"longest": {"c": 2}}, "longest names 'c', which is not a label; there are a, b"),
+        ({"longest": {"a": "2"}}, r"longest\['a'\] must be"),
+        ({"roles": "IO"}, "roles must be"),
+        ({"forbidden": [("a", "c")]}, "forbidden names 'c', which is not a label; there are a, b"),
+        ({"forbidden": [("a",)]}, "must be pairs"),
+        ({"forbidden": "ab"}, "forbidden"),
+        ({"longest": 1}, "is longer than its label allows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mm.SegmentSVM(**settings).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"example 0: 3 rows of segment features for \d+ segments .*candidate_segments"
+    ):
+        mm.SegmentSVM(longest=3).fit([mm.SegmentSequence(x, np.zeros((3, 1))) for x in X], y)
+    rich = mm.SegmentSVM().fit(*segmented(whole=True))
+    with pytest.raises(ValueError, match="segment features must be given for all sequences"):
+        rich.predict(X)
+    with pytest.raises(ValueError, match="example 0: no segment features, but 1 of 2 sequences have them"):
+        rich.predict([X[0], segmented(1, whole=True)[0][0]])
 
 
 def test_a_gold_link_that_was_pruned():

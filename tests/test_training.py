@@ -74,6 +74,8 @@ def test_a_weight_of_two_is_the_example_twice_and_of_zero_is_leaving_it_out(kind
     model, (X, y), _ = made(kind, C=1.0, solver=mm.Exact(), tol=1e-5)
     if kind == "chain":
         model.set_params(classes=("a", "b", "c"))
+    if kind == "segments":
+        model.set_params(longest=3)
     weights = np.ones(len(X))
     weights[:2] = 2.0, 0.0
     weighted = clone(model).fit(X, y, weights).coef_
@@ -540,6 +542,8 @@ def test_the_primal_is_the_objective_of_the_docstring(kind):
             return len(gold ^ found)
         if kind == "lattice":
             return len(set(gold.tolist()) ^ set(found.tolist()))
+        if kind == "segments":
+            gold, found = ([(label, t == b) for b, e, label in rows for t in range(b, e)] for rows in (gold, found))
         return sum(a != b for a, b in zip(gold, found, strict=True))
 
     total = float(model.coef_ @ model.coef_) / (2 * 0.7)

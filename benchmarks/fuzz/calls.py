@@ -108,6 +108,12 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], Arguments]] = {
         functools.partial(data.spellings, nonmatches=True),
         {"nonmatches": True, "symmetric": True, "classes_of": {"a": 1}},
     ),
+    "segments": (
+        mm.SegmentSVM,
+        data.segmented,
+        {"longest": 3, "roles": "BIES", "forbidden": [("a", "c")], "classes": ["a", "b", "c"]},
+    ),
+    "segments-outside": (mm.SegmentSVM, functools.partial(data.segmented, whole=True), {"longest": 3, "outside": "b"}),
     "bipartite": (mm.MatchingSVM, functools.partial(data.matchings, pruned=True), {}),
     "tree": (mm.TreeSVM, data.trees, {}),
     "tree-edges": (mm.TreeSVM, functools.partial(data.trees, edges=True), {"width": 1}),
@@ -317,7 +323,12 @@ def constructor_calls() -> dict[str, Call]:
         ),
         "TaggedSegments": (
             structures.TaggedSegments,
-            {"lengths": np.array([2, 3]), "n_labels": 2, "longest": np.array([1, 2]), "states": structures.token_states(2)},
+            {
+                "lengths": np.array([2, 3]),
+                "n_labels": 2,
+                "longest": np.array([1, 2]),
+                "states": structures.token_states(2),
+            },
         ),
         "ProjectiveTrees": (
             structures.ProjectiveTrees,

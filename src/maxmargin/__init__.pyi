@@ -29,6 +29,7 @@ from .encoders import FeatureSequence as FeatureSequence
 from .encoders import Graph as Graph
 from .encoders import PairGraph as PairGraph
 from .encoders import Program as Program
+from .encoders import SegmentSequence as SegmentSequence
 from .encoders import SequencePair as SequencePair
 from .encoders import WordLattice as WordLattice
 from .encoders import words_of as words_of
@@ -42,6 +43,7 @@ from .estimators import LatticeSVM as LatticeSVM
 from .estimators import MatchingSVM as MatchingSVM
 from .estimators import PairingSVM as PairingSVM
 from .estimators import ProgramSVM as ProgramSVM
+from .estimators import SegmentSVM as SegmentSVM
 from .estimators import StructuredSVM as StructuredSVM
 from .estimators import TreeSVM as TreeSVM
 from .generalization import GeneralizationBound as GeneralizationBound
@@ -72,3 +74,4 @@ from .solvers import Solution as Solution
 from .solvers import Stop as Stop
 from .solvers import Subgradient as Subgradient
 from .solvers import solve as solve
+from .structures import candidate_segments as candidate_segments

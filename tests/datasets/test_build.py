@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import pairings, spellings
+from data import pairings, segmented, spellings
 
 import maxmargin as mm
 from maxmargin.datasets import (
@@ -35,6 +35,7 @@ from maxmargin.encoders import (
     PairingEncoder,
     PartsEncoder,
     ProgramEncoder,
+    SegmentEncoder,
     TreeEncoder,
 )
 from maxmargin.encoders.base import Encoder
@@ -89,6 +90,7 @@ def cases() -> dict[str, tuple[Encoder, list[Any], list[Any]]]:
         "matching": (MatchingEncoder(), full, [[(0, 1), (1, 2)] for _ in range(n)]),
         "pairing": (PairingEncoder(), *pairings(n)),
         "edits": (EditEncoder(), *spellings(n)),
+        "segments": (SegmentEncoder(), *segmented(n)),
         "lattice": (LatticeEncoder(), lattices, [[[0, 1], [2]][int(rng.integers(2))] for _ in range(n)]),
         "program": (ProgramEncoder(), programs, [np.eye(4)[int(rng.integers(4))] for _ in range(n)]),
     }

@@ -81,6 +81,11 @@ def programs(rng: np.random.Generator) -> Data:
     return mm.ProgramSVM(), X, [np.eye(3)[int(np.asarray(x.features)[:, 0].argmax())] for x in X]
 
 
+def segments(rng: np.random.Generator) -> Data:
+    X = [rows(rng, 3, 2) for _ in range(N)]
+    return mm.SegmentSVM(), X, [[(0, 2, "a"), (2, 3, "b")] if i % 3 else [(0, 3, "b")] for i in range(N)]
+
+
 PATH, CYCLE = [(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (2, 3), (3, 0)]
 ESTIMATORS: dict[str, Callable[[np.random.Generator], Data]] = {
     "chain": chains,
@@ -101,6 +106,7 @@ ESTIMATORS: dict[str, Callable[[np.random.Generator], Data]] = {
     "all candidates": candidates("all"),
     "nearest candidates": candidates("nearest"),
     "program": programs,
+    "segments": segments,
 }
 
 

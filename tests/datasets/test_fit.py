@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import pairings, spellings
+from data import pairings, segmented, spellings
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
@@ -79,6 +79,7 @@ def test_other_structures(tmp_path: Path) -> None:
         (mm.CandidatesSVM(C=1.0, formulation="nearest", rescaling="none", solver=mm.CuttingPlane()), lists, good),
         (mm.PairingSVM(C=1.0), *pairings(40)),
         (mm.EditSVM(C=1.0, nonmatches=True), *spellings(40, nonmatches=True)),
+        (mm.SegmentSVM(C=1.0), *segmented(40)),
         (mm.LatticeSVM(C=1.0), lattices, [own[0] for own in paths]),
     ):
         folder = tmp_path / f"{type(svm).__name__}{getattr(svm, 'formulation', '')}"

@@ -171,6 +171,7 @@ def test_wrong_attributes_never_crash() -> None:
         "edits",
         "pairing",
         "second-order",
+        "segments",
         "tree",
     ):
         problem = make(kind, n=3)

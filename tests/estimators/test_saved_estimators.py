@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from data import chains, cuts, graphs, lattices, matchings, pairings, same, spellings, teams, trees
+from data import chains, cuts, graphs, lattices, matchings, pairings, same, segmented, spellings, teams, trees
 from sklearn.base import clone
 from test_programs import odd_cycles
 from test_tree_cliques import cliqued
@@ -35,6 +35,11 @@ ESTIMATORS = {
     "matching": (mm.MatchingSVM(), matchings()),
     "pairing": (mm.PairingSVM(), pairings()),
     "program": (mm.ProgramSVM(relaxed=True), odd_cycles()),
+    "segments": (
+        mm.SegmentSVM(roles="BIES", classes=["a", "b", "c"], forbidden=[("a", "c"), ("c", None)], longest={"a": 4}),
+        segmented(),
+    ),
+    "segments, outside": (mm.SegmentSVM(outside="b", longest=3), segmented(whole=True)),
     "second order": (mm.ChainSVM(order=2), chains()),
     "tree": (mm.TreeSVM(tol=1e-2), trees(edges=True)),
     "tree, width": (mm.TreeSVM(tol=1e-2, width=1), trees(edges=True)),
@@ -49,16 +54,21 @@ BAD = {
     "known": ["abc", ["a", "a"], [{}], None],
     "min_count": [0, "1"],
     "n_clique_features": [-1, None],
+    "forbidden": [None, [[7, 0]], [["a", 0]]],
+    "longest": [3, [1], [0, 1], [1, "2"]],
     "n_edge_features": [1.5, True],
     "n_features": [-1, "2"],
     "n_gap_features": [-1, None],
     "n_pair_features": [-1, "2"],
     "nonmatches": [1],
+    "n_segment_features": [-1, None],
     "order": [0, 3, "2", None, True],
     "per_label": [1],
+    "outside": [9, "a"],
     "relaxed": ["yes", None],
     "symbols": [None],
     "symmetric": ["no"],
+    "roles": ["B", None],
     "width": [0, "2"],
 }
 """What entries of a state may not be."""

@@ -66,7 +66,9 @@ def test_without_scores_of_segments_they_are_chains_of_tags(seed: int, longest: 
     np.testing.assert_allclose(tagged.marginals(scores).value, chain.marginals(alone).value, atol=1e-12)
     np.testing.assert_allclose(tagged.max_marginals(scores), chain.max_marginals(alone), atol=1e-12)
     given_tags = chain.decode(chain.argmax(alone).z)
-    np.testing.assert_array_equal(tagged.encode(given_tags).dense()[: len(tokens)], chain.encode(given_tags).dense()[: len(tokens)])
+    np.testing.assert_array_equal(
+        tagged.encode(given_tags).dense()[: len(tokens)], chain.encode(given_tags).dense()[: len(tokens)]
+    )
     assert [a.tolist() for a in tagged.decode(tagged.encode(given_tags).dense())] == [a.tolist() for a in given_tags]
 
 

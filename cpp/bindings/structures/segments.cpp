@@ -1,6 +1,5 @@
-#include "maxmargin/segments/max_marginals.hpp"
-
 #include "arrays.hpp"
+#include "maxmargin/segments/max_marginals.hpp"
 #include "structures/deduction.hpp"
 
 namespace maxmargin {
@@ -32,8 +31,8 @@ void create(Checked* self, In<std::int64_t> lengths, std::int64_t n_states, In<s
                              checked_product({length, reach, k}, "a sequence has too many segments")},
                             "the batch has too many segments");
     }
-    segments::Rules rules{k, n_states, most, copied(states), copied(longest), copied(legal), copied(begin), copied(end),
-                          {}, {}, {}, {}};
+    segments::Rules rules{
+        k, n_states, most, copied(states), copied(longest), copied(legal), copied(begin), copied(end), {}, {}, {}, {}};
     new (self) Checked(segments::Batch(copied(lengths), std::move(rules)));
 }
 

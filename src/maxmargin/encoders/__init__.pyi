@@ -9,6 +9,7 @@ from .data.inputs import FeatureSequence as FeatureSequence
 from .data.inputs import Graph as Graph
 from .data.inputs import PairGraph as PairGraph
 from .data.inputs import Program as Program
+from .data.inputs import SegmentSequence as SegmentSequence
 from .data.inputs import SequencePair as SequencePair
 from .data.inputs import WordLattice as WordLattice
 from .edits import EditEncoder as EditEncoder
@@ -19,4 +20,5 @@ from .matching import MatchingEncoder as MatchingEncoder
 from .pairing import PairingEncoder as PairingEncoder
 from .parts import PartsEncoder as PartsEncoder
 from .program import ProgramEncoder as ProgramEncoder
+from .segments import SegmentEncoder as SegmentEncoder
 from .tree import TreeEncoder as TreeEncoder

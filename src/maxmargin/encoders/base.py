@@ -56,6 +56,7 @@ _MODULES = (
     "pairing",
     "parts",
     "program",
+    "segments",
     "tree",
 )
 _HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {

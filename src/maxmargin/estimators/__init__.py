@@ -11,4 +11,5 @@ from maxmargin.estimators.lattice import LatticeSVM as LatticeSVM
 from maxmargin.estimators.matching import MatchingSVM as MatchingSVM
 from maxmargin.estimators.pairing import PairingSVM as PairingSVM
 from maxmargin.estimators.program import ProgramSVM as ProgramSVM
+from maxmargin.estimators.segments import SegmentSVM as SegmentSVM
 from maxmargin.estimators.tree import TreeSVM as TreeSVM

@@ -12,11 +12,11 @@ from .clique_cut import CliqueCut as CliqueCut
 from .cut import Cut as Cut
 from .deductions.edits import Edits as Edits
 from .deductions.segments import Segments as Segments
-from .dependencies.base import DependencyTrees as DependencyTrees
-from .dependencies.projective import ProjectiveTrees as ProjectiveTrees
 from .deductions.segments import TaggedSegments as TaggedSegments
 from .deductions.segments import candidate_segments as candidate_segments
 from .deductions.segments import token_states as token_states
+from .dependencies.base import DependencyTrees as DependencyTrees
+from .dependencies.projective import ProjectiveTrees as ProjectiveTrees
 from .lattice import Lattice as Lattice
 from .matching import Matching as Matching
 from .networks.associative import Associative as Associative

@@ -1,6 +1,6 @@
-// The best segmentation (semi-Markov Viterbi) without a pass over items: O(n longest K + n K^2) additions and maxima, one
-// stream over the scores of segments. Segments come in the order of their beginnings, so the best prefix that ends where
-// one begins is known: each is added to it and, where that is better, becomes the best that ends where it ends.
+// The best segmentation (semi-Markov Viterbi) without a pass over items: O(n longest K + n K^2) additions and maxima,
+// one stream over the scores of segments. Segments come in the order of their beginnings, so the best prefix that ends
+// where one begins is known: each is added to it and, where that is better, becomes the best that ends where it ends.
 //
 // Sums are taken in the order of the items, and ties are decided as there: the numbers and outputs are the same.
 #pragma once

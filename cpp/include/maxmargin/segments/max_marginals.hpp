@@ -1,6 +1,6 @@
-// What tokens get: the states of the best segmentations, and max-marginals, the score of the best segmentation that gives
-// a token a state. Max-marginals take a pass forward (argmax.hpp) and one backward, and O(n longest^2 K) maxima at most:
-// each segment is seen by each of its tokens.
+// What tokens get: the states of the best segmentations, and max-marginals, the score of the best segmentation that
+// gives a token a state. Max-marginals take a pass forward (argmax.hpp) and one backward, and O(n longest^2 K) maxima
+// at most: each segment is seen by each of its tokens.
 #pragma once
 
 #include <limits>
@@ -57,15 +57,17 @@ class MaxMarginals {
                 for (std::int64_t y = 0; y < k; ++y) to[a] = std::max(to[a], tables_.matrix[a * k + y] + next_[y]);
             for (std::int64_t y = 0; b == 0 && y < k; ++y) most = std::max(most, tables_.entry[y] + next_[y]);
         }
-        return most == NEG_INF ? Status::absent : most <= std::numeric_limits<double>::max() ? Status::ok
-                                                                                             : Status::nonfinite;
+        return most == NEG_INF                              ? Status::absent
+               : most <= std::numeric_limits<double>::max() ? Status::ok
+                                                            : Status::nonfinite;
     }
 
    private:
     // All segments of label y that begin at b.
     void begin_at(const System& system, const double* scores, std::int64_t b, std::int64_t y, double* out) {
         const Rules& rules = *system.rules;
-        const std::int64_t k = rules.labels, width = n_roles * k, most = std::min(system.lengths_from(b), rules.most[y]);
+        const std::int64_t k = rules.labels, width = n_roles * k,
+                           most = std::min(system.lengths_from(b), rules.most[y]);
         const double *roles = tables_.roles.data() + b * width + y, *own = scores + system.segment(b, 1, y);
         const double before = tables_.entry[b * k + y];
         const auto reach = [&](std::int64_t t, int role, double sum) {

@@ -7,8 +7,8 @@
 //     segments     K for each begin and length, by begin, then by length 1 .. min(longest, n - begin)
 //
 // Rules name the states of each label: of the first, an inside and the last token of a longer segment, and of the token
-// of a segment of length 1; -1 where a label has no such tokens. Tags such as BIO and IOBES are states; so scores of tokens
-// are summed over a segment.
+// of a segment of length 1; -1 where a label has no such tokens. Tags such as BIO and IOBES are states; so scores of
+// tokens are summed over a segment.
 //
 // Items: B(t, y), a segment of label y may begin at t; I(b, l, y), l tokens of a longer one that begins at b are seen;
 // C(b, l, y), one of length l is complete, which uses its part; E(t, y), one ends before t. Those of a position t stand
@@ -32,10 +32,10 @@ inline constexpr int n_roles = 4;
 // What all examples of a batch share.
 struct Rules {
     std::int64_t labels, n_states, longest;
-    std::vector<std::int32_t> states;     // n_roles x labels, -1 for none
-    std::vector<std::int64_t> most;       // of each label: how long its segments may be
-    std::vector<std::uint8_t> legal;      // labels x labels: whether b may follow a
-    std::vector<std::uint8_t> begin, end; // whether a label may come first, last
+    std::vector<std::int32_t> states;      // n_roles x labels, -1 for none
+    std::vector<std::int64_t> most;        // of each label: how long its segments may be
+    std::vector<std::uint8_t> legal;       // labels x labels: whether b may follow a
+    std::vector<std::uint8_t> begin, end;  // whether a label may come first, last
     // The same as masks to add to scores, 0 or -inf: longest x labels, labels x labels, labels, labels.
     std::vector<double> length_mask, pair_mask, begin_mask, end_mask;
 

@@ -108,6 +108,20 @@ class FeatureSequence:
 
 
 @dataclass(frozen=True, eq=False)
+class SegmentSequence:
+    """A sequence whose segments have features of their own.
+
+    Attributes:
+        features: shape ``(length, d)``, dense or CSR: one row per token.
+        segment_features: shape ``(n_segments, d_s)``, dense or CSR: one row for each of
+            :func:`maxmargin.candidate_segments`, all segments up to the longest; None: none.
+    """
+
+    features: Any
+    segment_features: Any = None
+
+
+@dataclass(frozen=True, eq=False)
 class WordLattice:
     """A directed acyclic graph whose paths are outputs.
 

@@ -8,9 +8,9 @@ Example ``i`` is a sequence of ``n`` tokens, its output a list of segments, each
 * ``transitions[a, b]``, how often a segment of label ``b`` follows one of label ``a``;
 * ``segments[b, l, y]``, whether there is a segment of label ``y`` with the ``l`` tokens from ``b`` on.
 
-Cost per example, with segments of at most ``L`` tokens: argmax ``n L K + n K^2`` additions and maxima, one stream over the
-scores of segments (Sarawagi and Cohen 2004); marginals, k best outputs and slack rescaling those of a deduction system
-(:mod:`maxmargin.structures.deductions.base`) with ``3 n L K + n K^2`` ways.
+Cost per example, with segments of at most ``L`` tokens: argmax ``n L K + n K^2`` additions and maxima, one stream over
+the scores of segments (Sarawagi and Cohen 2004); marginals, k best outputs and slack rescaling those of a deduction
+system (:mod:`maxmargin.structures.deductions.base`) with ``3 n L K + n K^2`` ways.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def token_states(n_labels: int, roles: str = "BI") -> IntArray:
 
     Args:
         n_labels: number of labels ``K``.
-        roles: "I": the label alone; "BI": first tokens are told from others, state ``2 y`` or ``2 y + 1``; "BIES": first,
-            inside, last and single tokens have states ``4 y`` to ``4 y + 3``.
+        roles: "I": the label alone; "BI": first tokens are told from others, state ``2 y`` or ``2 y + 1``; "BIES":
+            first, inside, last and single tokens have states ``4 y`` to ``4 y + 3``.
     """
     _checks.one_of("roles", roles, tuple(ROLES))
-    own = np.array(ROLES[roles])
-    return np.arange(_checks.integer("n_labels", n_labels, least=1, most=_MOST_LABELS))[:, None] * (own.max() + 1) + own
+    own, labels = np.array(ROLES[roles]), np.arange(_checks.integer("n_labels", n_labels, least=1, most=_MOST_LABELS))
+    return np.asarray(labels[:, None] * (own.max() + 1) + own)
 
 
 def candidate_segments(length: int, longest: int) -> IntArray:
@@ -79,8 +79,8 @@ class Segments(Deduction):
         lengths: tokens of the sequences, shape ``(n_examples,)``; a sequence may be empty.
         n_labels: ``K``.
         longest: the most tokens of a segment, one number or one for each label, shape ``(K,)``.
-        states: the states of tokens, shape ``(K, 4)``, as :func:`token_states` makes them; -1 where a label has no tokens
-            at such a place. None for ``token_states(K, "BI")``.
+        states: the states of tokens, shape ``(K, 4)``, as :func:`token_states` makes them; -1 where a label has no
+            tokens at such a place. None for ``token_states(K, "BI")``.
         constraints: which labels may follow each other, come first and come last; None for any.
 
     An output is an int64 array ``(n_segments, 3)``: first token, token after the last, label; in order, without gaps. A
@@ -155,31 +155,32 @@ class Segments(Deduction):
     @cached_property
     def _batch(self) -> Any:
         rules = self._rules
-        flags = (np.ascontiguousarray(one, dtype=np.uint8).reshape(-1) for one in (rules.pairs, rules.first, rules.last))
+        flags = (
+            np.ascontiguousarray(one, dtype=np.uint8).reshape(-1) for one in (rules.pairs, rules.first, rules.last)
+        )
         states = np.ascontiguousarray(self.states.T, dtype=np.int32).reshape(-1)
         longest = np.minimum(self.longest, max(int(self.lengths.max(initial=0)), 1))
         return _kernels.SegmentsBatch(self.lengths, self.n_states_each, states, longest, *flags)
 
     @cached_property
     def part_bound(self) -> FloatArray:
-        """1 for states and segments; transitions (a, a) come ``length - 1`` times at most, others ``length // 2`` times.
+        """1 for states and segments; transitions (a, a) come ``length - 1`` times at most, others ``length // 2``
+        times.
 
         0 for transitions and segments that are forbidden.
         """
         self._require_memory()
         same, other = np.maximum(self.lengths - 1, 0)[:, None, None], (self.lengths // 2)[:, None, None]
         transitions = np.where(np.eye(self.n_labels, dtype=bool), same, other) * self._rules.pairs
-        length = self._rows[1]
-        fits = length[:, None] <= self.longest
+        fits = self.row_lengths[:, None] <= self.longest
         return np.concatenate([np.ones(self.starts[1]), transitions.ravel(), fits.ravel()])
 
     @property
-    def _rows(self) -> tuple[IntArray, IntArray]:
-        """Begin and length of each row of the segments of the batch."""
-        n = np.repeat(self.lengths, self.lengths)
-        begin = np.arange(len(n)) - np.repeat(offsets_of(self.lengths)[:-1], self.lengths)
-        lengths = np.minimum(self.most, n - begin)
-        return np.repeat(begin, lengths), ranges(np.ones_like(lengths), lengths + 1)
+    def row_lengths(self) -> IntArray:
+        """The length of each candidate segment of the batch, example after example, see :func:`candidate_segments`."""
+        left = np.repeat(offsets_of(self.lengths)[1:], self.lengths) - np.arange(int(self.lengths.sum()))
+        lengths = np.minimum(self.most, left)
+        return ranges(np.ones_like(lengths), lengths + 1)
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
         """The parts of one segmentation per example."""
@@ -282,8 +283,9 @@ class Segments(Deduction):
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""
         chosen = example_numbers(indices, self.n_examples)
-        shared = {"states": self.states, "constraints": self.constraints}
-        return type(self)(self.lengths[chosen], self.n_labels, self.longest, **shared)
+        return type(self)(
+            self.lengths[chosen], self.n_labels, self.longest, states=self.states, constraints=self.constraints
+        )
 
 
 class TaggedSegments(Segments):
@@ -304,7 +306,9 @@ class TaggedSegments(Segments):
         for label, own in enumerate(self.states):
             twice = own[(own >= 0) & (self._label[own] >= 0)]
             if twice.size or (clash[label] and self.longest[label] > 1):
-                raise ValueError(f"label {label}: its states do not tell where segments begin; give others, or longest=1")
+                raise ValueError(
+                    f"label {label}: its states do not tell where segments begin; give others, or longest=1"
+                )
             self._label[own[own >= 0]] = label
 
     def encode(self, labels: Sequence[Any]) -> SparsePoint:
