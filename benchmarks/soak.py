@@ -92,6 +92,14 @@ def segments(rng: np.random.Generator) -> Data:
     return X, [[(0, 1, "a"), (1, len(x), "b")] for x in X]
 
 
+def sentences(rng: np.random.Generator) -> Data:
+    X, y = [], []
+    for size in rng.integers(2, 6, size=5).tolist():
+        X.append(rng.standard_normal((size * size, 3)))
+        y.append((np.arange(size), list("ab" * size)[:size]))
+    return X, y
+
+
 L2, L1 = {"C": 0.5}, {"C": 0.5, "norm": "l1"}
 KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dict[str, Any], Any]] = [
     (mm.ChainSVM, chains, L2, "auto"),
@@ -111,6 +119,7 @@ KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dic
     (mm.LatticeSVM, lattices, L2, "auto"),
     (mm.EditSVM, spellings, L2, "auto"),
     (mm.SegmentSVM, segments, L2, "auto"),
+    (mm.DependencySVM, sentences, {**L2, "single_root": False}, "auto"),
 ]
 
 

@@ -131,6 +131,32 @@ def pairings(n: int = 8, *, seed: int = 0, d: int = 3, full: bool = False):
     return X, y
 
 
+def sentences(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = (), second: bool = False, tokens: int = 5):
+    """Sentences whose right arcs, (head, modifier), have a large first feature; with labels, or parts of second order,
+    on demand. A label shows in a feature of its own."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(2, tokens, size=n).tolist():
+        best = mm.structures.ProjectiveTrees.dense([size])
+        heads = best.decode(best.argmax(rng.standard_normal(size * size)).z)[0]
+        numbers = rng.integers(0, max(len(labels), 1), size=size)
+        x = 0.5 * rng.standard_normal((size * size, 3 + len(labels)))
+        modifier, place = np.divmod(np.arange(size * size), size)
+        right = place + (place > modifier) == heads[modifier]
+        x[right, 0] += 1.5
+        if labels:
+            x[right, 3 + numbers] += 1.5
+        settings = {}
+        if second:
+            settings["siblings"] = [(h, h, m) for m in range(1, size + 1) for h in range(size + 1) if h != m]
+            settings["sibling_features"] = rng.standard_normal((size * size, 1))
+            settings["grandparents"] = [(0, 1, m) for m in range(2, size + 1)]
+            settings["grandparent_features"] = rng.standard_normal((size - 1, 2))
+        X.append(mm.Sentence(x, **settings) if second else x)
+        y.append((heads, [labels[k] for k in numbers]) if labels else heads)
+    return X, y
+
+
 def trees(
     n: int = 6, *, seed: int = 0, edges: bool = False, ring: bool = False, labels: tuple[Any, ...] = ("a", "b", "c")
 ):
@@ -237,6 +263,7 @@ def picks(n: int = 8, *, seed: int = 0):
 KINDS = {
     "chain": (mm.ChainSVM, chains),
     "cut": (mm.CutSVM, cuts),
+    "dependency": (mm.DependencySVM, sentences),
     "lattice": (mm.LatticeSVM, lattices),
     "matching": (mm.MatchingSVM, matchings),
     "pairing": (mm.PairingSVM, pairings),

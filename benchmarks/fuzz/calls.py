@@ -99,6 +99,11 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], Arguments]] = {
     "cut": (mm.CutSVM, data.cuts, {}),
     "cut-regular": (mm.CutSVM, data.cuts, {"potentials": "regular"}),
     "cut-cliques": (mm.CutSVM, functools.partial(data.teams, features=True, most=2), {}),
+    "dependency": (
+        mm.DependencySVM,
+        functools.partial(data.sentences, labels=("a", "b"), second=True),
+        {"projective": True, "single_root": False, "order": 2},
+    ),
     "lattice": (mm.LatticeSVM, data.lattices, {}),
     "matching": (mm.MatchingSVM, data.matchings, {"left_capacity": 1, "right_capacity": 2}),
     "pairing": (mm.PairingSVM, data.pairings, {"perfect": False}),

@@ -30,6 +30,7 @@ from .encoders import Graph as Graph
 from .encoders import PairGraph as PairGraph
 from .encoders import Program as Program
 from .encoders import SegmentSequence as SegmentSequence
+from .encoders import Sentence as Sentence
 from .encoders import SequencePair as SequencePair
 from .encoders import WordLattice as WordLattice
 from .encoders import words_of as words_of
@@ -37,6 +38,7 @@ from .estimators import AssociativeSVM as AssociativeSVM
 from .estimators import CandidatesSVM as CandidatesSVM
 from .estimators import ChainSVM as ChainSVM
 from .estimators import CutSVM as CutSVM
+from .estimators import DependencySVM as DependencySVM
 from .estimators import EditSVM as EditSVM
 from .estimators import GraphSVM as GraphSVM
 from .estimators import LatticeSVM as LatticeSVM

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import pairings, segmented, spellings
+from data import pairings, segmented, sentences, spellings
 
 import maxmargin as mm
 from maxmargin.datasets import (
@@ -28,6 +28,7 @@ from maxmargin.encoders import (
     CandidatesEncoder,
     ChainEncoder,
     CutEncoder,
+    DependencyEncoder,
     EditEncoder,
     GraphEncoder,
     LatticeEncoder,
@@ -91,6 +92,7 @@ def cases() -> dict[str, tuple[Encoder, list[Any], list[Any]]]:
         "pairing": (PairingEncoder(), *pairings(n)),
         "edits": (EditEncoder(), *spellings(n)),
         "segments": (SegmentEncoder(), *segmented(n)),
+        "dependency": (DependencyEncoder(), *sentences(n, labels=("a", "b", "c"))),
         "lattice": (LatticeEncoder(), lattices, [[[0, 1], [2]][int(rng.integers(2))] for _ in range(n)]),
         "program": (ProgramEncoder(), programs, [np.eye(4)[int(rng.integers(4))] for _ in range(n)]),
     }

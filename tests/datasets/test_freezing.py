@@ -170,6 +170,7 @@ def test_wrong_attributes_never_crash() -> None:
         "matching-capacity",
         "edits",
         "pairing",
+        "projective",
         "second-order",
         "segments",
         "tree",

@@ -7,7 +7,20 @@ import pickle
 
 import numpy as np
 import pytest
-from data import chains, cuts, graphs, lattices, matchings, pairings, same, segmented, spellings, teams, trees
+from data import (
+    chains,
+    cuts,
+    graphs,
+    lattices,
+    matchings,
+    pairings,
+    same,
+    segmented,
+    sentences,
+    spellings,
+    teams,
+    trees,
+)
 from sklearn.base import clone
 from test_programs import odd_cycles
 from test_tree_cliques import cliqued
@@ -30,6 +43,7 @@ ESTIMATORS = {
         mm.EditSVM(gaps="linear", nonmatches=True, symmetric=True, random_state=0),
         spellings(nonmatches=True),
     ),
+    "dependency": (mm.DependencySVM(order=2), sentences(labels=("a", "b"), second=True)),
     "graph": (mm.GraphSVM(), graphs(signed=True)),
     "lattice": (mm.LatticeSVM(), lattices()),
     "matching": (mm.MatchingSVM(), matchings()),

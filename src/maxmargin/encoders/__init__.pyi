@@ -10,8 +10,10 @@ from .data.inputs import Graph as Graph
 from .data.inputs import PairGraph as PairGraph
 from .data.inputs import Program as Program
 from .data.inputs import SegmentSequence as SegmentSequence
+from .data.inputs import Sentence as Sentence
 from .data.inputs import SequencePair as SequencePair
 from .data.inputs import WordLattice as WordLattice
+from .dependency import DependencyEncoder as DependencyEncoder
 from .edits import EditEncoder as EditEncoder
 from .graph import GraphEncoder as GraphEncoder
 from .lattice import LatticeEncoder as LatticeEncoder

@@ -50,6 +50,7 @@ _MODULES = (
     "chain",
     "cut",
     "edits",
+    "dependency",
     "graph",
     "lattice",
     "matching",

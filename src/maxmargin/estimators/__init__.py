@@ -5,6 +5,7 @@ from maxmargin.estimators.base import StructuredSVM as StructuredSVM
 from maxmargin.estimators.candidates import CandidatesSVM as CandidatesSVM
 from maxmargin.estimators.chain import ChainSVM as ChainSVM
 from maxmargin.estimators.cut import CutSVM as CutSVM
+from maxmargin.estimators.dependency import DependencySVM as DependencySVM
 from maxmargin.estimators.edits import EditSVM as EditSVM
 from maxmargin.estimators.graph import GraphSVM as GraphSVM
 from maxmargin.estimators.lattice import LatticeSVM as LatticeSVM

@@ -162,8 +162,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return PartsEncoder(self.structure)
         raise ValueError(
             "structure must be a Structure class of your own (see docs/adding-a-structure.md) or an encoder; for the "
-            "built-in structures use ChainSVM, TreeSVM, MatchingSVM, PairingSVM, LatticeSVM, EditSVM, SegmentSVM, "
-            "CutSVM, AssociativeSVM, GraphSVM or ProgramSVM"
+            "built-in structures use ChainSVM, SegmentSVM, TreeSVM, MatchingSVM, PairingSVM, LatticeSVM, EditSVM, "
+            "DependencySVM, CutSVM, AssociativeSVM, GraphSVM or ProgramSVM"
         )
 
     def _settings(self) -> Settings:

@@ -173,3 +173,32 @@ class SequencePair:
     pair_features: Any = None
     first_features: Any = None
     second_features: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sentence:
+    """A sentence whose tokens are to be joined to a dependency tree: tokens ``1 .. n``, and 0 for the root.
+
+    Attributes:
+        features: shape ``(n_arcs, d)``, dense or CSR: one row per candidate arc.
+        arcs: shape ``(n_arcs, 2)``, integers: (head, modifier) of each row, in any order, each arc at most once; arcs
+            that are not listed are forbidden. None for all arcs, ``n^2`` rows by modifier and then by head: ``0 -> 1``,
+            ``2 -> 1``, .. ``n -> 1``, ``0 -> 2``, ``1 -> 2``, ``3 -> 2``, ...
+        sibling_features: of second order, shape ``(n_siblings, d_s)``: one row per triple of ``siblings``.
+        siblings: shape ``(n_siblings, 3)``: (head, sibling, modifier), two modifiers on the same side of the head
+            without one between them, the sibling nearer to it; the head in place of the sibling where the modifier is
+            the first. Triples that are not listed score 0.
+        grandparent_features: of second order, shape ``(n_grandparents, d_g)``: one row per triple of ``grandparents``.
+        grandparents: shape ``(n_grandparents, 3)``: (head of the head, head, modifier). Likewise.
+        forbidden: shape ``(k, 2)``: arcs (head, modifier) that the tree must not have, of those above.
+        forced: shape ``(k, 2)``: arcs that it must have.
+    """
+
+    features: Any
+    arcs: npt.ArrayLike | None = None
+    sibling_features: Any = None
+    siblings: npt.ArrayLike | None = None
+    grandparent_features: Any = None
+    grandparents: npt.ArrayLike | None = None
+    forbidden: npt.ArrayLike | None = None
+    forced: npt.ArrayLike | None = None
