@@ -1,6 +1,7 @@
 #include "common.hpp"
 
 namespace maxmargin {
+void bind_arborescence(nb::module_& module);
 void bind_block_frank_wolfe(nb::module_& module);
 void bind_candidates(nb::module_& module);
 void bind_chain(nb::module_& module);
@@ -28,6 +29,7 @@ NB_MODULE(_kernels, module) {
     // Structures keep kernel objects and may live in globals until the interpreter exits; that is not a leak.
     nanobind::set_leak_warnings(false);
     maxmargin::bind_online(module);  // defines the base class of the structures' oracles
+    maxmargin::bind_arborescence(module);
     maxmargin::bind_block_frank_wolfe(module);
     maxmargin::bind_candidates(module);
     maxmargin::bind_chain(module);

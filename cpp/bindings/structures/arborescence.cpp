@@ -1,0 +1,180 @@
+#include <cmath>
+#include <vector>
+
+#include "maxmargin/arborescence/argmax.hpp"
+#include "maxmargin/arborescence/k_best.hpp"
+#include "maxmargin/arborescence/matrix_tree.hpp"
+#include "solvers/online.hpp"
+#include "structures/active_sets.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+// A batch whose arrays are checked on construction.
+class ArborescenceBatch {
+   public:
+    ArborescenceBatch(In<std::int64_t> token_offsets, In<std::int64_t> arc_offsets, In<std::int32_t> arcs,
+                      std::int64_t n_labels, bool single_root)
+        : tokens_(copied(token_offsets)), batch_(checked(token_offsets, arc_offsets, arcs, n_labels, single_root)) {}
+
+    void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) const {
+        check(scores, z, value, status);
+        const NoGil release;
+        arborescence::argmax(batch_, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void duals(In<double> scores, Out<double> dual, Out<std::int32_t> parent, Out<double> value,
+               Out<std::int8_t> status, Threads threads) const {
+        const auto n = static_cast<std::size_t>(batch_.size()), sets = 2 * static_cast<std::size_t>(tokens_.back());
+        require(scores.size() == static_cast<std::size_t>(batch_.n_parts()), "scores must have one entry per part");
+        require(dual.size() == sets && parent.size() == sets, "duals and parents must have two entries per token");
+        require(value.size() == n && status.size() == n, "value and status must have one entry per example");
+        const NoGil release;
+        arborescence::duals(batch_, tokens_, view(scores), view(dual), view(parent), view(value), view(status),
+                            threads);
+    }
+
+    void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                   Threads threads) const {
+        check(potentials, z, value, status);
+        const NoGil release;
+        arborescence::marginals(batch_, view(potentials), view(z), view(value), view(status), threads);
+    }
+
+    void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                Threads threads) const {
+        check(scores, z, value, status, checked_ranks(k));
+        const NoGil release;
+        arborescence::k_best(batch_, k, view(scores), view(z), view(value), view(status), threads);
+    }
+
+    void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
+                 Threads threads) const {
+        check(point, z, value, status);
+        require_fresh(sets);
+        require(sets.fit(batch_.size(), [&](std::int64_t i) { return batch_[i].n_parts(); }),
+                "active sets do not fit the batch");
+        const NoGil release;
+        auto scratch = per_thread<arborescence::BestTree>(threads);
+        sets.project(
+            view(z), view(value), view(status), threads,
+            [&](std::int64_t i, auto&& block) {
+                block(point.data() + batch_.begin(i), batch_.begin(i), batch_[i].n_parts());
+            },
+            [&](int thread, std::int64_t i, const std::vector<double>& scores, hull::Sparse& vertex) {
+                double best;
+                const hull::Status found = scratch[thread].run(batch_[i], scores.data(), best);
+                if (found == hull::Status::ok) arborescence::vertex_of(scratch[thread].parts, vertex);
+                return found;
+            });
+    }
+
+    const arborescence::Batch& batch() const { return batch_; }
+
+    static std::int64_t checked_ranks(std::int64_t k) { return checked_count("k", k, 1, (std::int64_t{1} << 31) - 1); }
+
+   private:
+    static arborescence::Batch checked(const In<std::int64_t>& token_offsets, const In<std::int64_t>& arc_offsets,
+                                       const In<std::int32_t>& arcs, std::int64_t n_labels, bool single_root) {
+        const auto tokens = view(token_offsets), offsets = view(arc_offsets);
+        const auto listed = view(arcs);
+        constexpr std::int64_t most_tokens = std::int64_t{1} << 15, most_parts = (std::int64_t{1} << 31) - 1;
+        require(rises_from_zero(tokens) && tokens.back() <= most_claimed,
+                "token offsets must rise from 0 to no more than 2^30");
+        checked_count("n_labels", n_labels, 1, most_tokens);
+        const bool all = offsets.empty();
+        require(all ? listed.empty()
+                    : offsets.size() == tokens.size() && listed.size() % 2 == 0 && rises_to(offsets, listed.size() / 2),
+                "arc offsets must rise from 0 to the number of arcs, which have two ends each; or there are none");
+        std::int64_t total = 0;
+        for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+            const std::int64_t n = tokens[i + 1] - tokens[i];
+            require(n < most_tokens, "a sentence has too many tokens");
+            const std::int64_t n_arcs = all ? n * n : offsets[i + 1] - offsets[i];
+            total = checked_sum(
+                {total, checked_product({n_arcs, n_labels}, "a sentence has too many arcs and labels", most_parts)},
+                "the batch has too many arcs and labels");
+            if (all) continue;
+            const std::int32_t* own = listed.data() + 2 * offsets[i];
+            for (std::int64_t a = 0; a < n_arcs; ++a) {
+                const std::int32_t head = own[2 * a], modifier = own[2 * a + 1];
+                require(head >= 0 && head <= n && modifier >= 1 && modifier <= n && head != modifier,
+                        "an arc must join two nodes of its sentence and must not enter the root");
+                require(a == 0 || modifier > own[2 * a - 1] || (modifier == own[2 * a - 1] && head > own[2 * a - 2]),
+                        "arcs must be sorted by modifier, then by head, and distinct");
+            }
+        }
+        return {tokens, offsets, listed, n_labels, single_root};
+    }
+
+    void check(const In<double>& input, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
+               std::int64_t ranks = 1) const {
+        require(input.size() == static_cast<std::size_t>(batch_.n_parts()), "vectors must have one entry per part");
+        require_outputs(input.size(), batch_.size(), z, value, status, ranks);
+    }
+
+    std::vector<std::int64_t> tokens_;
+    arborescence::Batch batch_;
+};
+
+// The best tree, or the k best, of one example at a time.
+class ArborescenceOracle final : public online::Oracle {
+   public:
+    ArborescenceOracle(const ArborescenceBatch& checked, std::int64_t ranks)
+        : Oracle(ArborescenceBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
+    std::unique_ptr<online::Oracle> another() const override { return std::make_unique<ArborescenceOracle>(*this); }
+    std::int64_t n_examples() const override { return batch_.size(); }
+    std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts(); }
+    online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
+        double value;
+        const online::Status found = best_.run(batch_[i], scores, value);
+        if (found == online::Status::ok) arborescence::vertex_of(best_.parts, vertex);
+        return found;
+    }
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) override {
+        require(k <= ranks(), "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        if (k == 1) return argmax(i, scores, vertices[0]);
+        const online::Status found = k_best_.begin(batch_[i], scores);
+        if (found != online::Status::ok) return found;
+        double value;
+        std::size_t r = 0;
+        for (; r < static_cast<std::size_t>(k); ++r) {
+            const std::vector<std::int32_t>* tree = k_best_.next(&value);
+            if (!tree) break;
+            if (r == vertices.size()) vertices.emplace_back();
+            arborescence::vertex_of(*tree, vertices[r]);
+        }
+        vertices.resize(r);
+        return found;
+    }
+
+   private:
+    const arborescence::Batch& batch_;
+    arborescence::BestTree best_;
+    arborescence::KBest k_best_;
+};
+
+}  // namespace
+
+void bind_arborescence(nb::module_& module) {
+    nb::class_<ArborescenceBatch>(module, "ArborescenceBatch")
+        .def(nb::init<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, std::int64_t, bool>(),
+             "token_offsets"_array, "arc_offsets"_array, "arcs"_array, "n_labels"_a, "single_root"_a)
+        .def("argmax", apart(&ArborescenceBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array,
+             "threads"_a)
+        .def("duals", apart(&ArborescenceBatch::duals), "scores"_array, "dual"_array, "parent"_array, "value"_array,
+             "status"_array, "threads"_a)
+        .def("marginals", apart(&ArborescenceBatch::marginals), "potentials"_array, "z"_array, "value"_array,
+             "status"_array, "threads"_a)
+        .def("k_best", apart(&ArborescenceBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array,
+             "status"_array, "threads"_a)
+        .def("project", apart(&ArborescenceBatch::project), "sets"_a, "point"_array, "z"_array, "value"_array,
+             "status"_array, "threads"_a);
+    nb::class_<ArborescenceOracle, online::Oracle>(module, "ArborescenceOracle")
+        .def(nb::init<const ArborescenceBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
+}
+
+}  // namespace maxmargin
