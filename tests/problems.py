@@ -57,6 +57,7 @@ STRUCTURES = (
     "lattice",
     "matching",
     "matching-capacity",
+    "nonprojective",
     "pairing",
     "second-order",
     "tree",
@@ -71,7 +72,18 @@ REGIONS = {
     "ball and ridge": {"C": 1.0, "radius": 0.5},
     "L1 ball": {"l1": 1.0},
 }
-ENTROPIC = (*DEDUCTIONS, "candidates", "chain", "chain-edges", "cliques", "lattice", "second-order", "tree", "junction")
+ENTROPIC = (
+    *DEDUCTIONS,
+    "candidates",
+    "chain",
+    "chain-edges",
+    "cliques",
+    "lattice",
+    "nonprojective",
+    "second-order",
+    "tree",
+    "junction",
+)
 """The structures with a sum-product kernel."""
 
 
@@ -96,6 +108,8 @@ def make(
     elif kind == "candidates":
         structure = Candidates(rng.integers(1, 16, size=n))
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)
+    elif kind == "nonprojective":
+        structure, features = dependencies.nonprojective_problem(rng, n)
     elif kind == "pairing":
         structure = Pairing.dense(rng.integers(3, 5, size=n))
         features = PartFeatures(rng.normal(size=(structure.n_parts, 4)), structure.blocks[0].offsets)

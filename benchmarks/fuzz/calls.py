@@ -335,6 +335,20 @@ def constructor_calls() -> dict[str, Call]:
                 "states": structures.token_states(2),
             },
         ),
+        "NonProjectiveTrees": (
+            structures.NonProjectiveTrees,
+            {
+                "n_tokens": np.array([1, 2]),
+                "arcs": np.array([(0, 1), (0, 1), (2, 1), (0, 2), (1, 2)]),
+                "arc_offsets": np.array([0, 1, 5]),
+                "n_labels": 2,
+                "single_root": True,
+            },
+        ),
+        "NonProjectiveTrees.dense": (
+            structures.NonProjectiveTrees.dense,
+            {"n_tokens": np.array([1, 2]), "n_labels": 2, "single_root": False},
+        ),
         "ProjectiveTrees": (
             structures.ProjectiveTrees,
             {

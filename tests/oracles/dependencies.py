@@ -10,6 +10,7 @@ import numpy as np
 from maxmargin.features import Beside, Features, PartFeatures, Stacked, TiedRows
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.dependencies.base import DependencyTrees
+from maxmargin.structures.dependencies.nonprojective import NonProjectiveTrees
 from maxmargin.structures.dependencies.projective import ProjectiveTrees
 
 
@@ -124,16 +125,31 @@ def random_trees(
             some = [[t for t in every(size) if rng.random() < 0.6] for size in sizes.tolist()]
             rows = np.array([t for own in some for t in own], dtype=np.int64).reshape(-1, 3)
             settings[name] = (False, True, (rows, np.cumsum([0, *map(len, some)])))[int(rng.integers(3))]
+    return _some_arcs(rng, ProjectiveTrees, sizes, settings, listed)
+
+
+def random_nonprojective(
+    rng: np.random.Generator, n: int, *, tokens: int = 4, labels: int = 2, listed: bool | None = None
+) -> NonProjectiveTrees:
+    """Short sentences with all arcs or a list of them that has a tree, one root or several."""
+    sizes = rng.integers(1, tokens + 1, size=n)
+    settings = {"n_labels": int(rng.integers(1, labels + 1)), "single_root": bool(rng.integers(2))}
+    return _some_arcs(rng, NonProjectiveTrees, sizes, settings, listed)
+
+
+def _some_arcs(
+    rng: np.random.Generator, kind: type[Any], sizes: np.ndarray, settings: dict[str, Any], listed: bool | None
+) -> Any:
     if not (rng.integers(2) if listed is None else listed):
-        return ProjectiveTrees.dense(sizes, **settings)
+        return kind.dense(sizes, **settings)
     arcs = []
     for size in sizes.tolist():
-        gold = trees(size, single_root=settings["single_root"], projective=True)
+        gold = trees(size, single_root=settings["single_root"], projective=kind.projective)
         kept = gold[int(rng.integers(len(gold)))]
         every_arc = [(h, m) for m in range(1, size + 1) for h in range(size + 1) if h != m]
         arcs.append([(h, m) for h, m in every_arc if kept[m - 1] == h or rng.random() < 0.6])
     rows = np.array([arc for own in arcs for arc in own], dtype=np.int64)
-    return ProjectiveTrees(sizes, rows, np.cumsum([0, *map(len, arcs)]), **settings)
+    return kind(sizes, rows, np.cumsum([0, *map(len, arcs)]), **settings)
 
 
 def problem(rng: np.random.Generator, n: int) -> tuple[ProjectiveTrees, Features]:
@@ -145,3 +161,11 @@ def problem(rng: np.random.Generator, n: int) -> tuple[ProjectiveTrees, Features
     arcs = Beside(TiedRows(rows, offsets, 2, alike=True), TiedRows(rows, offsets, 2))
     triples = [PartFeatures(rng.normal(size=(int(b.offsets[-1]), 1)), b.offsets) for b in structure.blocks[1:]]
     return structure, Stacked(arcs, *triples)
+
+
+def nonprojective_problem(rng: np.random.Generator, n: int) -> tuple[NonProjectiveTrees, Features]:
+    """All arcs with two labels, which share weights and have their own; one root."""
+    structure = NonProjectiveTrees.dense(rng.integers(1, 4, size=n), 2)
+    offsets = structure.blocks[0].offsets // 2
+    rows = rng.normal(size=(int(offsets[-1]), 2))
+    return structure, Beside(TiedRows(rows, offsets, 2, alike=True), TiedRows(rows, offsets, 2))

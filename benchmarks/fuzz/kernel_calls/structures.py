@@ -418,17 +418,44 @@ def dependencies(random: Generator) -> list[Call]:
     ]
 
 
-def projective(random: Generator, name: str, siblings: int, grandparents: int) -> list[Call]:
-    """Projective trees with all arcs or listed ones, and with no, all or listed triples (0, 1, 2)."""
-    tokens, labels = sizes(random, 3, 1), some(random, 2, 1)
+def arborescence(random: Generator) -> list[Call]:
+    """Trees with arcs that cross, of all arcs or listed ones."""
+    tokens, labels, threads, ranks = sizes(random, 3, 1), some(random, 2, 1), some(random, 2, 1), some(random, 3, 1)
+    batch, first = _arcs(random, tokens, labels)
+    n, parts, total = len(tokens), int(first[-1]), int(tokens.sum())
+
+    def use(made: Any) -> list[Call]:
+        scores = real(random, parts)
+        return [
+            method(made, "argmax", scores, *outputs(parts, n), threads),
+            method(made, "duals", scores, np.zeros(2 * total), np.zeros(2 * total, np.int32), *outputs(parts, n)[1:],
+                   threads),
+            method(made, "marginals", scores, *outputs(parts, n), threads),
+            method(made, "k_best", ranks, scores, *outputs(parts, n, ranks), threads),
+            method(made, "project", core.HullBatch(np.diff(first), 1e-8), scores, *outputs(parts, n), threads),
+            bound(core, "ArborescenceOracle", made, ranks,
+                  then=lambda oracle: examples_of(random, oracle, np.diff(first))),
+        ]  # fmt: skip
+
+    return [bound(core, "ArborescenceBatch", *batch, then=use), *use(core.ArborescenceBatch(*batch))]
+
+
+def _arcs(random: Generator, tokens: Any, labels: int) -> tuple[list[Any], Any]:
+    """Arguments of a batch of sentences with all arcs or listed ones, and where the parts of each begin."""
     arcs = [[(h, m) for m in range(1, n + 1) for h in range(n + 1) if h != m] for n in tokens]
     listed = bool(random.integers(2))
     if listed:
         arcs = [[(h, m) for h, m in own if random.random() < 0.7 or h + 1 == m] for own in arcs]
     nodes = i32([arc for own in arcs for arc in own] if listed else []).reshape(-1, 2)
     first = offsets([len(own) for own in arcs])
-    arguments: list[Any] = [i64(tokens), labels, bool(random.integers(2)), first if listed else i64([]), nodes]
-    blocks = [first * labels]
+    return [i64(tokens), labels, bool(random.integers(2)), first if listed else i64([]), nodes], first * labels
+
+
+def projective(random: Generator, name: str, siblings: int, grandparents: int) -> list[Call]:
+    """Projective trees with all arcs or listed ones, and with no, all or listed triples (0, 1, 2)."""
+    tokens, labels = sizes(random, 3, 1), some(random, 2, 1)
+    arguments, first = _arcs(random, tokens, labels)
+    blocks = [first]
     for extent, above in ((siblings, False), (grandparents, True)):
         triples = [_triples(int(n), above) for n in tokens]
         if extent == 2:
@@ -449,6 +476,7 @@ def _triples(n: int, above: bool) -> list[tuple[int, int, int]]:
 
 
 TOPICS = {
+    "arborescence": arborescence,
     "chain": chain,
     "second_order": second_order,
     "tree": tree,

@@ -6,6 +6,7 @@
 #include "maxmargin/arborescence/matrix_tree.hpp"
 #include "solvers/online.hpp"
 #include "structures/active_sets.hpp"
+#include "structures/arcs.hpp"
 
 namespace maxmargin {
 
@@ -14,9 +15,9 @@ namespace {
 // A batch whose arrays are checked on construction.
 class ArborescenceBatch {
    public:
-    ArborescenceBatch(In<std::int64_t> token_offsets, In<std::int64_t> arc_offsets, In<std::int32_t> arcs,
-                      std::int64_t n_labels, bool single_root)
-        : tokens_(copied(token_offsets)), batch_(checked(token_offsets, arc_offsets, arcs, n_labels, single_root)) {}
+    ArborescenceBatch(In<std::int64_t> n_tokens, std::int64_t n_labels, bool single_root, In<std::int64_t> arc_offsets,
+                      In<std::int32_t> arcs)
+        : batch_(checked(view(n_tokens), n_labels, single_root, arc_offsets, arcs)) {}
 
     void argmax(In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
@@ -26,13 +27,12 @@ class ArborescenceBatch {
 
     void duals(In<double> scores, Out<double> dual, Out<std::int32_t> parent, Out<double> value,
                Out<std::int8_t> status, Threads threads) const {
-        const auto n = static_cast<std::size_t>(batch_.size()), sets = 2 * static_cast<std::size_t>(tokens_.back());
+        const auto n = static_cast<std::size_t>(batch_.size()), sets = 2 * static_cast<std::size_t>(batch_.n_tokens());
         require(scores.size() == static_cast<std::size_t>(batch_.n_parts()), "scores must have one entry per part");
         require(dual.size() == sets && parent.size() == sets, "duals and parents must have two entries per token");
         require(value.size() == n && status.size() == n, "value and status must have one entry per example");
         const NoGil release;
-        arborescence::duals(batch_, tokens_, view(scores), view(dual), view(parent), view(value), view(status),
-                            threads);
+        arborescence::duals(batch_, view(scores), view(dual), view(parent), view(value), view(status), threads);
     }
 
     void marginals(In<double> potentials, Out<double> z, Out<double> value, Out<std::int8_t> status,
@@ -75,37 +75,15 @@ class ArborescenceBatch {
     static std::int64_t checked_ranks(std::int64_t k) { return checked_count("k", k, 1, (std::int64_t{1} << 31) - 1); }
 
    private:
-    static arborescence::Batch checked(const In<std::int64_t>& token_offsets, const In<std::int64_t>& arc_offsets,
-                                       const In<std::int32_t>& arcs, std::int64_t n_labels, bool single_root) {
-        const auto tokens = view(token_offsets), offsets = view(arc_offsets);
-        const auto listed = view(arcs);
-        constexpr std::int64_t most_tokens = std::int64_t{1} << 15, most_parts = (std::int64_t{1} << 31) - 1;
-        require(rises_from_zero(tokens) && tokens.back() <= most_claimed,
-                "token offsets must rise from 0 to no more than 2^30");
-        checked_count("n_labels", n_labels, 1, most_tokens);
-        const bool all = offsets.empty();
-        require(all ? listed.empty()
-                    : offsets.size() == tokens.size() && listed.size() % 2 == 0 && rises_to(offsets, listed.size() / 2),
-                "arc offsets must rise from 0 to the number of arcs, which have two ends each; or there are none");
-        std::int64_t total = 0;
-        for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-            const std::int64_t n = tokens[i + 1] - tokens[i];
-            require(n < most_tokens, "a sentence has too many tokens");
-            const std::int64_t n_arcs = all ? n * n : offsets[i + 1] - offsets[i];
-            total = checked_sum(
-                {total, checked_product({n_arcs, n_labels}, "a sentence has too many arcs and labels", most_parts)},
-                "the batch has too many arcs and labels");
-            if (all) continue;
-            const std::int32_t* own = listed.data() + 2 * offsets[i];
-            for (std::int64_t a = 0; a < n_arcs; ++a) {
-                const std::int32_t head = own[2 * a], modifier = own[2 * a + 1];
-                require(head >= 0 && head <= n && modifier >= 1 && modifier <= n && head != modifier,
-                        "an arc must join two nodes of its sentence and must not enter the root");
-                require(a == 0 || modifier > own[2 * a - 1] || (modifier == own[2 * a - 1] && head > own[2 * a - 2]),
-                        "arcs must be sorted by modifier, then by head, and distinct");
-            }
-        }
-        return {tokens, offsets, listed, n_labels, single_root};
+    static arborescence::Batch checked(std::span<const std::int64_t> tokens, std::int64_t n_labels, bool single_root,
+                                       const In<std::int64_t>& arc_offsets, const In<std::int32_t>& arcs) {
+        check_sizes(tokens, n_labels);
+        arborescence::Batch batch(tokens, n_labels, single_root, arcs_of(tokens, arc_offsets, arcs));
+        for (std::int64_t i = 0; i < batch.size(); ++i)
+            require(batch[i].n_parts() < most_numbered, "a sentence has too many arcs and labels");
+        for (const std::int64_t n : tokens)
+            checked_product({2 * n + 1, arborescence::stride_of(n)}, "a sentence has too many tokens for its tables");
+        return batch;
     }
 
     void check(const In<double>& input, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
@@ -114,7 +92,6 @@ class ArborescenceBatch {
         require_outputs(input.size(), batch_.size(), z, value, status, ranks);
     }
 
-    std::vector<std::int64_t> tokens_;
     arborescence::Batch batch_;
 };
 
@@ -161,8 +138,8 @@ class ArborescenceOracle final : public online::Oracle {
 
 void bind_arborescence(nb::module_& module) {
     nb::class_<ArborescenceBatch>(module, "ArborescenceBatch")
-        .def(nb::init<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, std::int64_t, bool>(),
-             "token_offsets"_array, "arc_offsets"_array, "arcs"_array, "n_labels"_a, "single_root"_a)
+        .def(nb::init<In<std::int64_t>, std::int64_t, bool, In<std::int64_t>, In<std::int32_t>>(), "n_tokens"_array,
+             "n_labels"_a, "single_root"_a, "arc_offsets"_array, "arcs"_array)
         .def("argmax", apart(&ArborescenceBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array,
              "threads"_a)
         .def("duals", apart(&ArborescenceBatch::duals), "scores"_array, "dual"_array, "parent"_array, "value"_array,

@@ -6,6 +6,7 @@
 #include "maxmargin/dependencies/batch.hpp"
 #include "maxmargin/dependencies/projective.hpp"
 #include "maxmargin/dependencies/trees.hpp"
+#include "structures/arcs.hpp"
 #include "structures/deduction.hpp"
 
 namespace maxmargin {
@@ -31,38 +32,7 @@ std::tuple<std::int64_t, int, std::int64_t> dependency_fault(In<std::int64_t> to
 
 using dependencies::Extent;
 
-constexpr std::int64_t most_numbered = std::int64_t{1} << 31;
-
-void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_examples, std::size_t size) {
-    require(offsets.size() == n_examples + 1 && rises_to(offsets, size),
-            "offsets must have one entry per sentence and one more, and rise from 0 to the number of rows");
-}
-
-// Arcs that are listed: checked, each once and in order.
-dependencies::Arcs arcs_of(std::span<const std::int64_t> tokens, const In<std::int64_t>& offsets,
-                           const In<std::int32_t>& nodes) {
-    if (offsets.size() == 0) {
-        require(nodes.size() == 0, "arcs need offsets");
-        return {};
-    }
-    dependencies::Arcs arcs{copied(offsets), copied(nodes)};
-    require(arcs.nodes.size() % 2 == 0, "an arc has a head and a modifier");
-    check_offsets(arcs.offsets, tokens.size(), arcs.nodes.size() / 2);
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-        std::int64_t before = 0;
-        for (std::int64_t a = arcs.offsets[i]; a < arcs.offsets[i + 1]; ++a) {
-            const std::int64_t head = arcs.nodes[2 * a], modifier = arcs.nodes[2 * a + 1];
-            require(head >= 0 && head <= tokens[i] && modifier >= 1 && modifier <= tokens[i] && head != modifier,
-                    "an arc is out of range");
-            const std::int64_t place = modifier * (tokens[i] + 1) + head + 1;
-            require(place > before, "arcs must rise by modifier and head");
-            before = place;
-        }
-    }
-    return arcs;
-}
-
-// Triples likewise; `extent` is 0 for none, 1 for all, 2 for those listed.
+// Triples that are listed, checked likewise; `extent` is 0 for none, 1 for all, 2 for those listed.
 dependencies::Triples triples_of(std::span<const std::int64_t> tokens, std::int64_t extent,
                                  const In<std::int64_t>& offsets, const In<std::int32_t>& nodes, bool siblings) {
     checked_count("extent", extent, 0, 2);
@@ -98,8 +68,7 @@ void create(DeductionBatch<dependencies::Batch<System>>* self, In<std::int64_t> 
             In<std::int64_t> sibling_offsets, In<std::int32_t> sibling_nodes, std::int64_t grandparents,
             In<std::int64_t> grandparent_offsets, In<std::int32_t> grandparent_nodes) {
     const auto tokens = view(n_tokens);
-    checked_count("n_labels", n_labels, 1, 1 << 15);
-    for (const std::int64_t n : tokens) checked_count("n_tokens", n, 1, (1 << 15) - 1);
+    check_sizes(tokens, n_labels);
     dependencies::Batch<System> batch(copied(n_tokens), n_labels, single_root, arcs_of(tokens, arc_offsets, arcs),
                                       triples_of(tokens, siblings, sibling_offsets, sibling_nodes, true),
                                       triples_of(tokens, grandparents, grandparent_offsets, grandparent_nodes, false));

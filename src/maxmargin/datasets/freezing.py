@@ -42,6 +42,7 @@ _CLASSES = {
     "structures.clique_sets": "Cliques",
     "structures.cut": "Cut",
     "structures.deductions.edits": "Edits",
+    "structures.dependencies.nonprojective": "NonProjectiveTrees",
     "structures.dependencies.projective": "ProjectiveTrees",
     "structures.deductions.segments": "Segments TaggedSegments",
     "structures.lattice": "Lattice",

@@ -16,6 +16,7 @@ from .deductions.segments import TaggedSegments as TaggedSegments
 from .deductions.segments import candidate_segments as candidate_segments
 from .deductions.segments import token_states as token_states
 from .dependencies.base import DependencyTrees as DependencyTrees
+from .dependencies.nonprojective import NonProjectiveTrees as NonProjectiveTrees
 from .dependencies.projective import ProjectiveTrees as ProjectiveTrees
 from .lattice import Lattice as Lattice
 from .matching import Matching as Matching

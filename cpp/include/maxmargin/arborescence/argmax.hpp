@@ -65,21 +65,21 @@ inline void argmax(const Batch& batch, std::span<const double> scores, std::span
     });
 }
 
-// Optimal duals of every example: for set s = 1 .. 2 n - 1 its dual and the set it was contracted into (0: none), at
-// 2 (tokens before) + s - 1 of the arrays; sets that were not made have dual 0 and parent -1.
-inline void duals(const Batch& batch, std::span<const std::int64_t> tokens, std::span<const double> scores,
-                  std::span<double> dual, std::span<std::int32_t> parent, std::span<double> value,
-                  std::span<std::int8_t> status, int threads) {
+// Optimal duals of every example: the dual of set s = 1 .. 2 n and the set it was contracted into (0: none), two
+// entries for each token of the batch; sets that were not made have dual 0 and parent -1.
+inline void duals(const Batch& batch, std::span<const double> scores, std::span<double> dual,
+                  std::span<std::int32_t> parent, std::span<double> value, std::span<std::int8_t> status, int threads) {
+    std::vector<std::int64_t> first{0};
+    for (std::int64_t i = 0; i < batch.size(); ++i) first.push_back(first.back() + 2 * batch[i].n_tokens);
     auto scratch = per_thread<BestTree>(threads);
     parallel_each(batch.size(), batch.grain(), threads, [&](int thread, std::int64_t i) {
-        BestTree& tree = scratch[thread];
-        const Status found = tree.run(batch[i], scores.data() + batch.begin(i), value[i]);
+        const BestTree& tree = scratch[thread];
+        const Status found = scratch[thread].run(batch[i], scores.data() + batch.begin(i), value[i]);
         if (found != Status::ok) value[i] = no_value(found);
-        const std::int64_t at = 2 * tokens[i] - 1, end = 2 * tokens[i + 1] - 1;
         const std::int64_t made = found == Status::ok ? tree.contraction.n_sets : 1;
-        for (std::int64_t s = 1; at + s <= end; ++s) {
-            dual[at + s] = s < made ? tree.contraction.best[s] : 0.0;
-            parent[at + s] = s < made ? tree.contraction.parent[s] : -1;
+        for (std::int64_t at = first[i], s = 1; at < first[i + 1]; ++at, ++s) {
+            dual[at] = s < made ? tree.contraction.best[s] : 0.0;
+            parent[at] = s < made ? tree.contraction.parent[s] : -1;
         }
         status[i] = static_cast<std::int8_t>(found);
     });

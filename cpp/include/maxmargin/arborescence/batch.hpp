@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "maxmargin/base/simd.hpp"
+#include "maxmargin/dependencies/arcs.hpp"
 #include "maxmargin/hull/projection.hpp"
 
 namespace maxmargin::arborescence {
@@ -64,28 +67,25 @@ struct Example {
     }
 };
 
-// The caller has checked all numbers. Without arc offsets all examples have all arcs.
+// The caller has checked all numbers.
 class Batch {
    public:
-    Batch(std::span<const std::int64_t> tokens, std::span<const std::int64_t> arc_offsets,
-          std::span<const std::int32_t> arcs, std::int64_t n_labels, bool single_root)
-        : arcs_(arcs.begin(), arcs.end()), n_labels_(n_labels), single_root_(single_root),
-          listed_(!arc_offsets.empty()) {
-        first_.push_back(0);
-        for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-            tokens_.push_back(tokens[i + 1] - tokens[i]);
-            most_tokens_ = std::max(most_tokens_, tokens_.back());
-            first_.push_back(listed_ ? arc_offsets[i + 1] : first_.back() + tokens_.back() * tokens_.back());
-        }
+    Batch(std::span<const std::int64_t> tokens, std::int64_t n_labels, bool single_root, dependencies::Arcs arcs)
+        : tokens_(tokens.begin(), tokens.end()), arcs_(std::move(arcs)), n_labels_(n_labels), single_root_(single_root),
+          listed_(!arcs_.offsets.empty()) {
+        if (listed_) return;
+        arcs_.offsets.push_back(0);
+        for (const std::int64_t n : tokens_) arcs_.offsets.push_back(arcs_.offsets.back() + n * n);
     }
 
     std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
-    std::int64_t n_parts() const { return first_.back() * n_labels_; }
-    std::int64_t most_tokens() const { return most_tokens_; }
-    std::int64_t begin(std::int64_t i) const { return first_[i] * n_labels_; }
+    std::int64_t n_parts() const { return arcs_.offsets.back() * n_labels_; }
+    std::int64_t n_tokens() const { return std::accumulate(tokens_.begin(), tokens_.end(), std::int64_t{0}); }
+    std::int64_t begin(std::int64_t i) const { return arcs_.offsets[i] * n_labels_; }
     Example operator[](std::int64_t i) const {
-        const std::int32_t* own = listed_ ? arcs_.data() + 2 * first_[i] : nullptr;
-        return {tokens_[i], first_[i + 1] - first_[i], n_labels_, own, single_root_};
+        const std::int64_t first = arcs_.offsets[i];
+        const std::int32_t* own = listed_ ? arcs_.nodes.data() + 2 * first : nullptr;
+        return {tokens_[i], arcs_.offsets[i + 1] - first, n_labels_, own, single_root_};
     }
     // Examples per block of work: enough parts to pay for handing the block out.
     std::int64_t grain() const {
@@ -93,9 +93,9 @@ class Batch {
     }
 
    private:
-    std::vector<std::int64_t> tokens_, first_;  // of each example; offsets of arcs
-    std::vector<std::int32_t> arcs_;
-    std::int64_t n_labels_, most_tokens_ = 0;
+    std::vector<std::int64_t> tokens_;
+    dependencies::Arcs arcs_;  // with offsets, and nodes if they are listed
+    std::int64_t n_labels_;
     bool single_root_, listed_;
 };
 

@@ -14,8 +14,9 @@
 //
 // With a single root an arc from the root counts as worse than all others, in exact arithmetic of pairs (number of arcs
 // from the root, score): it is taken where there is no other arc into the set, and no set can be contracted after that,
-// so only the choice of arcs knows about it. The tree has one such arc if some tree has. (Subtracting a large number
-// from their scores, as Gabow and Tarjan 1984 and Stanojevic and Cohen 2021 say, would round the scores.)
+// so only the choice of arcs knows about it. The tree has one such arc if some tree has; the set that it enters may
+// have any dual. (Subtracting a large number from their scores, as Gabow and Tarjan 1984 and Stanojevic and Cohen 2021
+// say, would round the scores.)
 #pragma once
 
 #include <cmath>
@@ -163,7 +164,7 @@ class Contraction {
         if (single_root && most == NEG_INF) {
             best[set] = from_root;
             tail[set] = 0;
-            return from_root > NEG_INF;
+            return std::isfinite(from_root);  // differences of huge scores may overflow
         }
         if (!(most > NEG_INF)) return false;
         std::int32_t at = single_root ? 1 : 0;

@@ -3,15 +3,10 @@
 
 #include <utility>
 
+#include "maxmargin/dependencies/arcs.hpp"
 #include "maxmargin/dependencies/sentence.hpp"
 
 namespace maxmargin::dependencies {
-
-// Arcs of a batch, if they are listed: rising by sentence, modifier and head.
-struct Arcs {
-    std::vector<std::int64_t> offsets;  // of the sentences; empty for all arcs
-    std::vector<std::int32_t> nodes;    // (head, modifier)
-};
 
 // Siblings (head, sibling, modifier) or grandparents (grandparent, head, modifier) of a batch: rising by sentence,
 // modifier, head, and then the distance of the sibling from the head, or the grandparent.
