@@ -70,7 +70,6 @@ def certify(structure: NonProjectiveTrees, scores: np.ndarray) -> None:
             while at:
                 member[at, token] = True
                 at = parent[at - 1]
-        entered = (~member[1:, :, None] & member[1:, None, :]).astype(float)
         slack = np.einsum("s,shm->hm", y, (~member[1:, :, None] & member[1:, None, :]).astype(float))
         slack -= table(structure, i, scores)
         np.testing.assert_allclose(slack[heads, np.arange(1, n + 1)], 0.0, atol=1e-12 * size)
