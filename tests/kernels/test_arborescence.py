@@ -20,7 +20,7 @@ from maxmargin.structures.fallbacks import generic
 from maxmargin.testing import check_structure
 
 OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSENT
-RULES = settings(deadline=None, derandomize=True, max_examples=60)
+RULES = settings(deadline=None, derandomize=True, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
 scales = st.sampled_from([1.0, 30.0, 1000.0])
 
