@@ -56,7 +56,7 @@ class ArborescenceBatch {
         require(sets.fit(batch_.size(), [&](std::int64_t i) { return batch_[i].n_parts(); }),
                 "active sets do not fit the batch");
         const NoGil release;
-        auto scratch = per_thread<arborescence::BestTree>(threads);
+        ScratchLease<arborescence::BestTree> scratch(threads, [](arborescence::BestTree&) {});
         sets.project(
             view(z), view(value), view(status), threads,
             [&](std::int64_t i, auto&& block) {

@@ -25,12 +25,16 @@ inline bool score_of(const double* scores, const std::vector<std::int32_t>& part
 // One example at a time, in memory of one thread.
 class BestTree {
    public:
-    // Leaves the parts of the tree, rising.
-    Status run(const Example& ex, const double* scores, double& value) {
+    // Leaves the parts of the tree, rising. The best tree with any number of roots has often one; if not, the search
+    // for one takes twice as long. Duals are those of the kind of trees that are asked for, with `duals`.
+    Status run(const Example& ex, const double* scores, double& value, bool duals = false) {
         if (simd::refused(simd::lanes_in_use(), scores, ex.n_parts())) return Status::nonfinite;
         double* rows = contraction.rows(ex.n_tokens);
         arc_rows(ex, scores, contraction.stride(), rows);
-        if (!contraction.run(ex.single_root)) return treeless(ex, scores);
+        const bool apart = ex.single_root && duals;
+        if (!contraction.run(apart)) return treeless(ex, scores);
+        if (ex.single_root && !apart && contraction.n_roots() > 1 && !contraction.run(true))
+            return treeless(ex, scores);
         parts.clear();
         for (std::int64_t m = 1; m <= ex.n_tokens; ++m) {
             const std::int64_t first = ex.first_part(contraction.heads[m], m);
@@ -54,7 +58,7 @@ inline void vertex_of(const std::vector<std::int32_t>& parts, Sparse& vertex) {
 // z must be zero on entry.
 inline void argmax(const Batch& batch, std::span<const double> scores, std::span<double> z, std::span<double> value,
                    std::span<std::int8_t> status, int threads) {
-    auto scratch = per_thread<BestTree>(threads);
+    ScratchLease<BestTree> scratch(threads, [](BestTree&) {});
     parallel_each(batch.size(), batch.grain(), threads, [&](int thread, std::int64_t i) {
         const std::int64_t at = batch.begin(i);
         const Status found = scratch[thread].run(batch[i], scores.data() + at, value[i]);
@@ -71,10 +75,10 @@ inline void duals(const Batch& batch, std::span<const double> scores, std::span<
                   std::span<std::int32_t> parent, std::span<double> value, std::span<std::int8_t> status, int threads) {
     std::vector<std::int64_t> first{0};
     for (std::int64_t i = 0; i < batch.size(); ++i) first.push_back(first.back() + 2 * batch[i].n_tokens);
-    auto scratch = per_thread<BestTree>(threads);
+    ScratchLease<BestTree> scratch(threads, [](BestTree&) {});
     parallel_each(batch.size(), batch.grain(), threads, [&](int thread, std::int64_t i) {
         const BestTree& tree = scratch[thread];
-        const Status found = scratch[thread].run(batch[i], scores.data() + batch.begin(i), value[i]);
+        const Status found = scratch[thread].run(batch[i], scores.data() + batch.begin(i), value[i], true);
         if (found != Status::ok) value[i] = no_value(found);
         const std::int64_t made = found == Status::ok ? tree.contraction.n_sets : 1;
         for (std::int64_t at = first[i], s = 1; at < first[i + 1]; ++at, ++s) {

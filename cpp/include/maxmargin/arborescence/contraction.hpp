@@ -19,6 +19,7 @@
 // say, would round the scores.)
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -127,6 +128,8 @@ class Contraction {
         expand();
         return true;
     }
+
+    std::int64_t n_roots() const { return std::count(heads.begin() + 1, heads.begin() + n_ + 1, 0); }
 
     // The largest number of a row of a set with an entry for each node, and the same for the second largest.
     const double* row(std::int64_t set) const { return rows_.data() + set * stride_; }

@@ -28,11 +28,14 @@ class KBest {
         cells_.clear();
         waiting_.clear();
         limits_.clear();
-        emitted_ = 0;
-        if (simd::refused(simd::lanes_in_use(), scores, ex.n_parts())) return Status::nonfinite;
+        emitted_ = split_ = 0;
+        Cell& all = cells_.emplace_back();
+        const Status found = best_.run(ex, scores, all.value);
+        if (found != Status::ok) return found;
+        all.parts = best_.parts;
         const auto n = static_cast<std::size_t>(ex.n_tokens);
         const auto size = (n + 1) * static_cast<std::size_t>(stride_of(ex.n_tokens));
-        at_least(without_, static_cast<std::size_t>(ex.n_parts()));
+        without_.assign(static_cast<std::size_t>(ex.n_parts()), 0);
         at_least(first_, size);
         at_least(second_, size);
         arc_rows(ex, scores, stride_of(ex.n_tokens), first_.data());
@@ -44,10 +47,6 @@ class KBest {
             });
         forced_.assign(n + 1, -1);
         for (auto* numbers : {&enter_, &leave_, &child_, &sibling_}) at_least(*numbers, n + 1);
-        Cell& all = cells_.emplace_back();
-        all.limit = -1;
-        Status found = examine(0);
-        if (found == Status::ok && !score_of(scores_, all.parts, all.value)) found = Status::nonfinite;
         return found;
     }
 
@@ -55,11 +54,9 @@ class KBest {
     const std::vector<std::int32_t>* next(double* value) {
         std::size_t tree = 0;
         if (emitted_++ > 0) {
-            if (emitted_ > 2) {
-                examine(split_);
-                wait(split_);
-            }
-            wait(cells_.size() - 1);
+            examine(split_);
+            wait(split_);
+            if (emitted_ > 2) wait(cells_.size() - 1);
             do {
                 if (waiting_.empty()) return nullptr;
                 std::pop_heap(waiting_.begin(), waiting_.end());
@@ -251,6 +248,7 @@ class KBest {
 
     Example example_{};
     const double* scores_ = nullptr;
+    BestTree best_;
     Contraction contraction_;
     std::vector<double> first_, second_;  // rows of tokens: the two largest scores of each arc over its labels
     std::vector<std::uint8_t> without_;   // parts; all 0 between two calls
@@ -265,7 +263,7 @@ class KBest {
 // Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
 inline void k_best(const Batch& batch, std::int64_t k, std::span<const double> scores, std::span<double> z,
                    std::span<double> value, std::span<std::int8_t> status, int threads) {
-    auto scratch = per_thread<KBest>(threads);
+    ScratchLease<KBest> scratch(threads, [](KBest&) {});
     const std::int64_t n = batch.size(), parts = batch.n_parts();
     parallel_each(n, 1, threads, [&](int thread, std::int64_t i) {
         KBest& search = scratch[thread];

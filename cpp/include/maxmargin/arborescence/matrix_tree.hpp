@@ -267,7 +267,7 @@ class Marginals {
 // z must be zero on entry.
 inline void marginals(const Batch& batch, std::span<const double> potentials, std::span<double> z,
                       std::span<double> value, std::span<std::int8_t> status, int threads) {
-    auto scratch = per_thread<Marginals>(threads);
+    ScratchLease<Marginals> scratch(threads, [](Marginals&) {});
     parallel_each(batch.size(), 1, threads, [&](int thread, std::int64_t i) {
         const std::int64_t at = batch.begin(i);
         const Status found = scratch[thread].run(batch[i], potentials.data() + at, z.data() + at, value[i]);
