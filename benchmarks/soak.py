@@ -120,6 +120,7 @@ KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dic
     (mm.EditSVM, spellings, L2, "auto"),
     (mm.SegmentSVM, segments, L2, "auto"),
     (mm.DependencySVM, sentences, {**L2, "single_root": False}, "auto"),
+    (mm.DependencySVM, sentences, {**L2, "projective": False}, mm.Mira()),
 ]
 
 

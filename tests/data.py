@@ -131,13 +131,22 @@ def pairings(n: int = 8, *, seed: int = 0, d: int = 3, full: bool = False):
     return X, y
 
 
-def sentences(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = (), second: bool = False, tokens: int = 5):
+def sentences(
+    n: int = 6,
+    *,
+    seed: int = 0,
+    labels: tuple[Any, ...] = (),
+    second: bool = False,
+    tokens: int = 5,
+    projective: bool = True,
+):
     """Sentences whose right arcs, (head, modifier), have a large first feature; with labels, or parts of second order,
     on demand. A label shows in a feature of its own."""
+    kind = mm.structures.ProjectiveTrees if projective else mm.structures.NonProjectiveTrees
     rng = np.random.default_rng(seed)
     X, y = [], []
     for size in rng.integers(2, tokens, size=n).tolist():
-        best = mm.structures.ProjectiveTrees.dense([size])
+        best = kind.dense([size])
         heads = best.decode(best.argmax(rng.standard_normal(size * size)).z)[0]
         numbers = rng.integers(0, max(len(labels), 1), size=size)
         x = 0.5 * rng.standard_normal((size * size, 3 + len(labels)))

@@ -104,6 +104,11 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], Arguments]] = {
         functools.partial(data.sentences, labels=("a", "b"), second=True),
         {"projective": True, "single_root": False, "order": 2},
     ),
+    "dependency-crossing": (
+        mm.DependencySVM,
+        functools.partial(data.sentences, labels=("a", "b"), projective=False),
+        {"projective": False, "single_root": True, "order": 1},
+    ),
     "lattice": (mm.LatticeSVM, data.lattices, {}),
     "matching": (mm.MatchingSVM, data.matchings, {"left_capacity": 1, "right_capacity": 2}),
     "pairing": (mm.PairingSVM, data.pairings, {"perfect": False}),

@@ -169,6 +169,7 @@ def test_wrong_attributes_never_crash() -> None:
         "lattice",
         "matching-capacity",
         "edits",
+        "nonprojective",
         "pairing",
         "projective",
         "second-order",

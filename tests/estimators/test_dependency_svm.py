@@ -74,6 +74,59 @@ def test_forbidden_and_forced_arcs() -> None:
         assert next(tree for tree, _ in ranks if tree[token - 1] != free[token - 1]).tolist() == without.tolist()
 
 
+def crossing(heads: np.ndarray) -> bool:
+    """Whether two arcs cross."""
+    spans = [sorted((int(head), token)) for token, head in enumerate(heads, start=1)]
+    return any(a < c < b < d for a, b in spans for c, d in spans)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+def test_trees_whose_arcs_cross(single_root: bool) -> None:
+    X, y = sentences(40, labels=LABELS, tokens=8, projective=False)
+    assert np.mean([crossing(heads) for heads, _ in y]) > 0.3
+    model = mm.DependencySVM(projective=False, single_root=single_root, C=1.0, tol=1e-2).fit(X, y)
+    assert model.solution_.certificate.gap < 1e-2 * model.solution_.certificate.primal
+    unseen, gold = sentences(40, seed=1, labels=LABELS, tokens=8, projective=False)
+    found = model.predict(unseen)
+    assert any(crossing(heads) for heads, _ in found)
+    assert not single_root or all((heads == 0).sum() == 1 for heads, _ in found)
+    assert model.score(unseen, gold) > 0.8
+    ranks = model.k_best(unseen[:3], 4)
+    assert same([own[0][0] for own in ranks], found[:3])
+    assert all(own[0][1] >= own[1][1] >= own[2][1] for own in ranks)
+    with pytest.raises(ValueError, match="crosses another; use non-projective trees"):
+        mm.DependencySVM().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rescaling": "slack"},
+        {"solver": mm.Mira(k=3)},
+        {"solver": mm.BlockFrankWolfe()},
+        {"solver": mm.DualExtragradient(geometry=mm.Entropic())},
+        {"solver": mm.DualExtragradient()},
+        {"solver": mm.Exact()},
+    ],
+)
+def test_solvers_on_trees_whose_arcs_cross(settings: dict[str, Any]) -> None:
+    X, y = sentences(8, projective=False)
+    assert mm.DependencySVM(projective=False, C=1.0, tol=1e-1, **settings).fit(X, y).score(X, y) > 0.7
+
+
+def test_forced_and_forbidden_arcs_that_cross() -> None:
+    X, y = sentences(8, tokens=6, projective=False)
+    model = mm.DependencySVM(projective=False, C=1.0).fit(X, y)
+    for x, free in zip(X, model.predict(X), strict=True):
+        token = len(free)
+        other = next(h for h in range(token) if h != free[-1])
+        forced = model.predict([mm.Sentence(x, forced=[(other, token)])])[0]
+        without = model.predict([mm.Sentence(x, forbidden=[(int(free[-1]), token)])])[0]
+        ranks = [tree.tolist() for tree, _ in model.k_best([x], 200)[0]]
+        assert next(tree for tree in ranks if tree[-1] == other) == forced.tolist()
+        assert next(tree for tree in ranks if tree[-1] != free[-1]) == without.tolist()
+
+
 def test_second_order_learns_what_arcs_do_not_show() -> None:
     """Some sentences are chains, in others all tokens are below the root: a feature of first modifiers says which."""
     rng = np.random.default_rng(0)

@@ -44,6 +44,10 @@ ESTIMATORS = {
         spellings(nonmatches=True),
     ),
     "dependency": (mm.DependencySVM(order=2), sentences(labels=("a", "b"), second=True)),
+    "dependency, crossing": (
+        mm.DependencySVM(projective=False, single_root=False),
+        sentences(labels=("a", "b"), projective=False),
+    ),
     "graph": (mm.GraphSVM(), graphs(signed=True)),
     "lattice": (mm.LatticeSVM(), lattices()),
     "matching": (mm.MatchingSVM(), matchings()),

@@ -23,6 +23,7 @@ from maxmargin.features.parts import Beside, PartFeatures, Stacked
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.dependencies.base import DependencyTrees
+from maxmargin.structures.dependencies.nonprojective import NonProjectiveTrees
 from maxmargin.structures.dependencies.projective import ProjectiveTrees
 from maxmargin.structures.sparse import SparsePoint
 
@@ -262,9 +263,8 @@ class DependencyEncoder(KernelEncoder):
         return Batch(structure, features[0] if len(features) == 1 else Stacked(*features))
 
     def _trees(self, n_tokens: list[int], arcs: Any, offsets: Any, settings: dict[str, Any]) -> DependencyTrees:
-        if not self.projective:
-            raise ValueError("non-projective trees are not there yet; use projective=True")
-        return ProjectiveTrees(n_tokens, arcs, offsets, **settings)
+        kind = ProjectiveTrees if self.projective else NonProjectiveTrees
+        return kind(n_tokens, arcs, offsets, **settings)
 
     def _arc_features(self, rows: checks.Rows, offsets: IntArray) -> Features:
         if self.n_labels == 1:
