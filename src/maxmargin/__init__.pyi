@@ -28,6 +28,8 @@ from .encoders import Bipartite as Bipartite
 from .encoders import FeatureSequence as FeatureSequence
 from .encoders import Graph as Graph
 from .encoders import PairGraph as PairGraph
+from .encoders import PartialLinks as PartialLinks
+from .encoders import PartialParts as PartialParts
 from .encoders import Program as Program
 from .encoders import SegmentSequence as SegmentSequence
 from .encoders import Sentence as Sentence
@@ -41,6 +43,7 @@ from .estimators import CutSVM as CutSVM
 from .estimators import DependencySVM as DependencySVM
 from .estimators import EditSVM as EditSVM
 from .estimators import GraphSVM as GraphSVM
+from .estimators import LatentSVM as LatentSVM
 from .estimators import LatticeSVM as LatticeSVM
 from .estimators import MatchingSVM as MatchingSVM
 from .estimators import PairingSVM as PairingSVM

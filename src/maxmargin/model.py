@@ -174,7 +174,7 @@ class Model:
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first; fewer where there are fewer."""
-        return self._k_best(X, k, lambda structure, scores, k: structure.k_best(scores, k))
+        return self._k_best(X, k, self.encoder.k_best)
 
     def k_best_words(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best sequences of words of each lattice, each by its best path, with their scores, best first."""

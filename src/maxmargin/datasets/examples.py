@@ -12,7 +12,7 @@ import numpy.typing as npt
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.data import checks
 from maxmargin.losses import Loss
-from maxmargin.problem import GoodOutputs, Problem
+from maxmargin.problem import GoodOutputs, GoodSets, PartialOutputs, Problem
 from maxmargin.regions import Region
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
@@ -53,7 +53,8 @@ class Examples:
         loss_weight: how much each variable part counts in the loss, packed; None for 1.
         costs: what each variable part costs, packed, in place of the settings' loss: the loss of an output is what its
             parts cost less what those of the gold one cost; None for the settings' loss.
-        good: several good outputs per example (:mod:`maxmargin.problem.good`), or None.
+        good: several good outputs per example (:mod:`maxmargin.problem.good`), or those that agree with given parts
+            (:mod:`maxmargin.problem.partial`), of which ``gold`` is one or a mean; or None.
         anchor: weights ``w_0`` that the new ones are to stay close to: the penalty is then ``1/(2C) ||w - w_0||^2``,
             and the certificate is about that objective; None for 0.
     """
@@ -64,7 +65,7 @@ class Examples:
     example_weight: FloatArray | None = None
     loss_weight: FloatArray | None = None
     costs: FloatArray | None = None
-    good: GoodOutputs | None = None
+    good: GoodSets | None = None
     anchor: FloatArray | None = None
 
     @classmethod
@@ -81,6 +82,27 @@ class Examples:
         fitted, batch, gold = encoder.fit(X, y)
         weight = checks.weights(sample_weight, batch.structure.n_examples)
         return cls(fitted, batch, gold, weight)._weighted(loss_weight, costs)
+
+    @classmethod
+    def fit_partial(
+        cls,
+        encoder: Encoder,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        formulation: str,
+        random: np.random.Generator,
+        sample_weight: npt.ArrayLike | None = None,
+        loss_weight: Sequence[npt.ArrayLike] | None = None,
+    ) -> Examples:
+        """Fit an encoder to user data whose outputs are known in part (:mod:`maxmargin.problem.partial`).
+
+        The first gold outputs are means of the good ones, or of some of them where all would be alike.
+        """
+        fitted, batch, given = encoder.fit_partial(X, y)
+        good = PartialOutputs.build(batch.structure, given, formulation)
+        first = replace(good, given=fitted.first_given(batch, good.given, random))
+        weight = checks.weights(sample_weight, batch.structure.n_examples)
+        return cls(fitted, batch, first.mean(batch.structure), weight, good=good)._weighted(loss_weight, None)
 
     @classmethod
     def encoded(
@@ -138,19 +160,46 @@ class Examples:
 
     def problem_of(self, loss: Loss, region: Region, rescaling: str, slack: str, *, known: bool = False) -> Problem:
         """The problem with a loss, unless the examples have costs; ``known``: the same was made and checked before."""
-        make = Problem.again if known else Problem.build
+        make, structure = Problem.again if known else Problem.build, self.batch.structure
+        costs: Loss | FloatArray = loss if self.costs is None else self.costs
+        if isinstance(self.good, PartialOutputs):
+            if reason := self._partial_unsupported(self.good, rescaling):
+                raise ValueError(reason)
+            costs = self.good.costs(structure, loss)
         return make(
-            self.batch.structure,
+            structure,
             self.batch.features,
             self.gold,
-            loss if self.costs is None else self.costs,
+            costs,
             region,
             example_weight=self.example_weight,
             loss_weight=self.loss_weight,
             rescaling=rescaling,
             slack=slack,
-            good=self.good,
+            good=self.pairs,
         )
+
+    def _partial_unsupported(self, good: PartialOutputs, rescaling: str) -> str | None:
+        """The reason why there is no problem in which only some parts of outputs are known, or None."""
+        if self.costs is not None:
+            return "costs of the hidden parts would depend on what is hidden; give a loss in place of costs"
+        if rescaling == "none":
+            return (
+                'rescaling="none" needs the best output that disagrees with what is given, which is not known; use '
+                'rescaling="margin" or "slack"'
+            )
+        return good.unsupported(self.batch.structure)
+
+    @property
+    def pairs(self) -> GoodOutputs | None:
+        """Good outputs that are compared with bad ones in pairs, or None."""
+        return self.good if isinstance(self.good, GoodOutputs) else None
+
+    def completed(self, weights: FloatArray) -> Self:
+        """With the best outputs under some weights that agree with the known parts as gold ones."""
+        assert isinstance(self.good, PartialOutputs)
+        gold, good = self.good.best(self.batch.structure, self.batch.features.scores(weights))
+        return replace(self, gold=gold, good=good)
 
     @property
     def has_costs(self) -> bool:

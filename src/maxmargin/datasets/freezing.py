@@ -32,6 +32,7 @@ _CLASSES = {
     "features.tree": "TreeFeatures",
     "problem.good": "CandidateSets",
     "problem.good_paths": "PathSets",
+    "problem.partial": "PartialOutputs",
     "structures._arrays": "Ragged",
     "structures.base": "Block",
     "structures.candidates": "Candidates",

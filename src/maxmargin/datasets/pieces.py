@@ -49,7 +49,7 @@ class DatasetPieces(PieceSource):
         with renumbered(lambda: entry.first):
             problem = self._made(examples, known=number in self._known)
         self._known.add(number)
-        if examples.anchor is not None or examples.loss_weight is not None:
+        if examples.anchor is not None or examples.loss_weight is not None or examples.pairs is not examples.good:
             self._keep(number, problem)
         return Piece(problem, entry.first)
 
@@ -66,7 +66,7 @@ class DatasetPieces(PieceSource):
         weight = examples.example_weight if kept.weighted else None
         batch, (costs,) = examples.batch, kept.slot.read()
         data = batch.structure, batch.features, examples.gold, costs, kept.constant
-        return Problem(*data, region, weight, rescaling, slack, examples.good)
+        return Problem(*data, region, weight, rescaling, slack, examples.pairs)
 
     def none(self) -> Problem:
         """From a file that holds no examples."""

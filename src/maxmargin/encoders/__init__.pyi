@@ -13,6 +13,8 @@ from .data.inputs import SegmentSequence as SegmentSequence
 from .data.inputs import Sentence as Sentence
 from .data.inputs import SequencePair as SequencePair
 from .data.inputs import WordLattice as WordLattice
+from .data.partial import PartialLinks as PartialLinks
+from .data.partial import PartialParts as PartialParts
 from .dependency import DependencyEncoder as DependencyEncoder
 from .edits import EditEncoder as EditEncoder
 from .graph import GraphEncoder as GraphEncoder
@@ -23,4 +25,5 @@ from .pairing import PairingEncoder as PairingEncoder
 from .parts import PartsEncoder as PartsEncoder
 from .program import ProgramEncoder as ProgramEncoder
 from .segments import SegmentEncoder as SegmentEncoder
+from .sublabels import SublabelEncoder as SublabelEncoder
 from .tree import TreeEncoder as TreeEncoder

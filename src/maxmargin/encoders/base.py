@@ -17,8 +17,11 @@ import numpy.typing as npt
 
 from maxmargin import _memory
 from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.partial import PartialParts, numbered, partial_parts
 from maxmargin.features.base import Features
-from maxmargin.structures.base import FloatArray, IntArray, Structure
+from maxmargin.structures._arrays import ranges
+from maxmargin.structures.base import FloatArray, IntArray, Points, Structure
+from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.sparse import SparsePoint
 
 State = dict[str, Any]
@@ -61,6 +64,7 @@ _MODULES = (
     "tree",
 )
 _HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {
+    "sublabels": "maxmargin.encoders.sublabels",
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
     "word alignment": "maxmargin.tasks.alignment.encoder.alignment",
     "image segmentation": "maxmargin.tasks.segmentation.encoder.images",
@@ -124,6 +128,44 @@ class Encoder(ABC):
         )
         batch = fitted.batch(parsed)
         return fitted, batch, fitted.encode(batch, y)
+
+    def fit_partial(self, X: Sequence[Any], y: Sequence[Any]) -> tuple[Self, Batch, Given]:
+        """As :meth:`fit`, with outputs that are known in part, and what is known of the parts in their place."""
+        X, y = checks.examples(X), checks.examples(y, "y")
+        checks.same_length(X, y)
+        parsed = self.parse(X)
+        fitted = self.learn_partial(parsed, y)
+        batch = fitted.batch(parsed)
+        return fitted, batch, fitted.given(batch, y)
+
+    def learn_partial(self, parsed: Any, y: Sequence[Any]) -> Self:
+        """As :meth:`learn`, from outputs that are known in part."""
+        return self.learn(parsed, y)
+
+    def given(self, batch: Batch, y: Sequence[Any]) -> Given:
+        """What is known of the variable parts of outputs: 1 for parts that they have, -1 for others, 0 if unknown.
+
+        An output is :class:`PartialParts` or a whole one, unless an encoder knows other forms.
+        """
+        structure = batch.structure
+        offsets = structure.blocks[0].offsets
+        found = np.zeros(structure.starts[1], dtype=np.int8)
+        partial = np.array([isinstance(one, PartialParts) for one in y], dtype=bool)
+        for index in np.flatnonzero(partial).tolist():
+            first, last = offsets[index : index + 2].tolist()
+            found[first:last] = partial_parts(y[index], index, last - first)
+        whole = np.flatnonzero(~partial)
+        if len(whole):
+            with numbered(whole):
+                own = batch if len(whole) == len(y) else batch.select(whole)
+                gold = self.encode(own, self.parse_outputs([y[index] for index in whole.tolist()])).dense()
+            known = np.where(gold[own.structure.variable_parts] > 0.5, 1, -1)
+            found[ranges(offsets[whole], offsets[whole + 1])] = known
+        return found
+
+    def first_given(self, batch: Batch, given: Given, random: np.random.Generator) -> Given:
+        """What the first round of training takes as given: more, where hidden parts that are all alike must differ."""
+        return given
 
     def transform(self, X: Sequence[Any]) -> Batch:
         """Check the inputs and pack them; ValueError naming the example if one does not fit."""
@@ -193,6 +235,10 @@ class Encoder(ABC):
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[Any]:
         """Outputs of the structure, one per example, as users write them."""
         return list(outputs)
+
+    def k_best(self, structure: Structure, scores: FloatArray, k: int) -> list[Points]:
+        """The ``k`` best vertices whose outputs differ for users; see :meth:`Structure.k_best`."""
+        return structure.k_best(scores, k)
 
     @abstractmethod
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:

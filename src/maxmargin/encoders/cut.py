@@ -28,6 +28,7 @@ from maxmargin._checks import one_of
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
+from maxmargin.encoders.data.partial import partial_nodes
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
@@ -35,6 +36,7 @@ from maxmargin.features.tied import TiedRows
 from maxmargin.structures.base import FloatArray
 from maxmargin.structures.clique_cut import CliqueCut
 from maxmargin.structures.cut import Cut
+from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.sparse import SparsePoint
 
 POTENTIALS = ("potts", "regular")
@@ -123,6 +125,12 @@ class CutEncoder(KernelEncoder):
         return batch.structure.encode(
             [checks.array(labels, index, "y", "fiub", wanted) for index, labels in enumerate(checks.examples(y, "y"))]
         )
+
+    def given(self, batch: Batch, y: Sequence[Any]) -> Given:
+        """0, 1, or None for the unknown label of a node."""
+        nodes = batch.structure.n_variables.tolist()
+        known = [partial_nodes(one, index, n) for index, (one, n) in enumerate(zip(y, nodes, strict=True))]
+        return np.concatenate(known)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of nodes."""

@@ -17,9 +17,12 @@ from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, sequence
+from maxmargin.encoders.data.partial import PartialLabels
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures._arrays import Ragged, offsets_of
+from maxmargin.structures.base import Structure
+from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.sparse import SparsePoint
 
 
@@ -105,6 +108,16 @@ class LabeledEncoder(KernelEncoder):
         """Labels to numbers, then to vertices."""
         return batch.structure.encode(self.codes(y))
 
+    def learn_partial(self, parsed: Any, y: Sequence[Any]) -> Self:
+        """Labels are those that are given somewhere, alone or as one of several."""
+        classes = PartialLabels.parse(y).vocabulary() if self.classes is None else self.classes
+        return replace(self, classes=classes).learn(parsed, [])
+
+    def given(self, batch: Batch, y: Sequence[Any]) -> Given:
+        """Labels, None for an unknown one, a set for one of several."""
+        labels = PartialLabels.parse(y)
+        return given_labels(batch.structure, labels, labels.table(self._index))
+
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[list[Hashable]]:
         """Lists of labels."""
         names = np.empty(self.n_labels, dtype=object)
@@ -151,3 +164,15 @@ class LabeledEncoder(KernelEncoder):
             kernel=kernel,
             support=support,
         )
+
+
+def given_labels(structure: Structure, labels: PartialLabels, table: Given) -> Given:
+    """What labels say of the variable parts of a batch; ``table`` holds what each kind of entry says of each label."""
+    lengths, wanted = np.diff(labels.offsets), structure.n_variables
+    if (lengths != wanted).any():
+        index = int(np.argmax(lengths != wanted))
+        raise ValueError(
+            f"example {index}: {lengths[index]} labels for {wanted[index]} positions or nodes; give each one, None for "
+            "an unknown one"
+        )
+    return table[np.repeat(labels.codes, structure.n_states), structure.part_states]

@@ -13,9 +13,11 @@ from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Bipartite
+from maxmargin.encoders.data.partial import PartialLinks
 from maxmargin.encoders.rows import KernelRowsEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
+from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.matching import Matching
 from maxmargin.structures.sparse import SparsePoint
 
@@ -79,6 +81,31 @@ class MatchingEncoder(KernelRowsEncoder):
         for index, pairs in enumerate(checks.examples(y, "y")):
             links.append(checks.pairs(pairs, index, "y", "(k, 2) of matched (left, right) pairs"))
         return batch.structure.encode(links)
+
+    def given(self, batch: Batch, y: Sequence[Any]) -> Given:
+        """Links, :class:`PartialLinks` or :class:`PartialParts`."""
+        structure = batch.structure
+        assert isinstance(structure, Matching)
+        found = super().given(batch, [one.links if isinstance(one, PartialLinks) else one for one in y])
+        nothing = np.zeros((0, 2), dtype=np.int64)
+        marked = {"possible": [nothing] * len(y), "absent": [nothing] * len(y)}
+        otherwise = np.zeros(len(y), dtype=bool)  # whether links that are not named are free
+        for index, one in enumerate(y):
+            if not isinstance(one, PartialLinks):
+                continue
+            if (one.possible is None) == (one.absent is None):
+                raise ValueError(
+                    f"example {index}: PartialLinks needs either the possible links or the absent ones; an empty list "
+                    "says that there are none"
+                )
+            name = "possible" if one.absent is None else "absent"
+            links: Any = getattr(one, name)
+            marked[name][index] = checks.pairs(links, index, f"the {name} links", "(k, 2) of (left, right) pairs")
+            otherwise[index] = one.possible is None
+        free = np.repeat(otherwise, np.diff(structure.blocks[0].offsets))
+        for name, links in marked.items():
+            free[structure.places(links)[2]] = name == "possible"
+        return np.where((found < 0) & free, 0, found).astype(np.int8)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Twice the common links out of all links on both sides: the score is F1 over all links."""

@@ -8,6 +8,7 @@ from maxmargin.estimators.cut import CutSVM as CutSVM
 from maxmargin.estimators.dependency import DependencySVM as DependencySVM
 from maxmargin.estimators.edits import EditSVM as EditSVM
 from maxmargin.estimators.graph import GraphSVM as GraphSVM
+from maxmargin.estimators.latent import LatentSVM as LatentSVM
 from maxmargin.estimators.lattice import LatticeSVM as LatticeSVM
 from maxmargin.estimators.matching import MatchingSVM as MatchingSVM
 from maxmargin.estimators.pairing import PairingSVM as PairingSVM

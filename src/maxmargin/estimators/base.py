@@ -248,7 +248,11 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         self.model_ = replace(model, metadata={"estimator": type(self).__name__, **model.metadata})
         self.solution_, self.coef_, self.dev_scores_ = training.solution, model.weights, training.dev_scores
         self.choices_ = tuple(({"C": C}, score) for C, score in training.tried)
+        self._trained(hooks)
         return self
+
+    def _trained(self, hooks: Hooks | None) -> None:
+        """Keep what the additions know of a training that has ended well."""
 
     def _examples(
         self,

@@ -13,7 +13,8 @@ and solve the convex problem of that one, in which the other good outputs are no
 objective (:class:`maxmargin.training.BestGood`).
 
 The most violated constraint is a pair, which enters a problem as the point ``gold + bad - good``.
-:class:`CandidateSets` are good sets of explicit lists, :class:`maxmargin.problem.PathSets` those of lattices.
+:class:`CandidateSets` are good sets of explicit lists, :class:`maxmargin.problem.PathSets` those of lattices. Good sets
+of any structure, the outputs that agree with given parts, are :class:`maxmargin.problem.PartialOutputs`.
 """
 
 from __future__ import annotations
@@ -37,16 +38,11 @@ from maxmargin.structures.sparse import SparsePoint
 FORMULATIONS = ("gold", "nearest", "all", "best")
 
 
-class GoodOutputs(ABC):
-    """Which outputs of a batch are good, and how bad ones are compared with them.
-
-    *Augmented* scores are those of the parts with the example weights, ``s_i F_i'w``, and where the margin is rescaled
-    also with the costs: the violation of a pair is then ``margin + augmented'(bad - good)`` with a margin of 0 or
-    ``s_i``.
-    """
+class GoodSets(ABC):
+    """Which outputs of a batch are good, where an example may have several."""
 
     formulation: str
-    """One of :data:`FORMULATIONS` but the first."""
+    """What wrong outputs are compared with."""
 
     @abstractmethod
     def unsupported(self, structure: Structure) -> str | None:
@@ -55,6 +51,22 @@ class GoodOutputs(ABC):
     @abstractmethod
     def select(self, structure: Structure, examples: IntArray) -> Self:
         """Those of some examples of the batch."""
+
+    @abstractmethod
+    def best(self, structure: Structure, augmented: FloatArray) -> tuple[SparsePoint, Self]:
+        """The good output of the largest score of each example, and the sets of a round in which it is the gold one.
+
+        ``augmented``: packed scores, shape ``(n_parts,)``.
+        """
+
+
+class GoodOutputs(GoodSets):
+    """Good sets whose bad outputs are compared with good ones in pairs.
+
+    *Augmented* scores are those of the parts with the example weights, ``s_i F_i'w``, and where the margin is rescaled
+    also with the costs: the violation of a pair is then ``margin + augmented'(bad - good)`` with a margin of 0 or
+    ``s_i``. The formulation is one of :data:`FORMULATIONS` but the first.
+    """
 
     @abstractmethod
     def most_violated(
@@ -76,10 +88,6 @@ class GoodOutputs(ABC):
     @abstractmethod
     def pairs(self, structure: Structure, example: int) -> FloatArray:
         """All pairs ``bad - good`` of one example, one per row of its parts; for tiny examples."""
-
-    @abstractmethod
-    def best(self, structure: Structure, augmented: FloatArray) -> tuple[SparsePoint, Self]:
-        """The good output of the largest augmented score of each example, and sets that compare bad ones with it."""
 
     def online_hinge(self, structure: Structure, gold: SparsePoint, costs: FloatArray | None, scale: FloatArray) -> Any:
         """A compiled view of :meth:`most_violated` for one example at a time; None leaves it to calls of Python.
@@ -167,7 +175,7 @@ class CandidateSets(GoodOutputs):
         return None
 
     def select(self, structure: Structure, examples: IntArray) -> Self:
-        """See :meth:`GoodOutputs.select`."""
+        """See :meth:`GoodSets.select`."""
         parts = structure.parts_of(examples)
         return replace(self, mask=self.mask[parts], nearest=None if self.nearest is None else self.nearest[parts])
 
@@ -204,7 +212,7 @@ class CandidateSets(GoodOutputs):
         return rows
 
     def best(self, structure: Structure, augmented: FloatArray) -> tuple[SparsePoint, Self]:
-        """See :meth:`GoodOutputs.best`; of equal ones the first."""
+        """See :meth:`GoodSets.best`; of equal ones the first."""
         assert isinstance(structure, Candidates)
         at = structure.first_largest(np.where(self.mask, augmented, -np.inf))[0]
         return SparsePoint.from_index(structure, at), replace(self, nearest=_repeated(structure, at))

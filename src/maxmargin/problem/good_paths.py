@@ -88,7 +88,7 @@ class PathSets(GoodOutputs):
         return None
 
     def select(self, structure: Structure, examples: IntArray) -> Self:
-        """See :meth:`GoodOutputs.select`."""
+        """See :meth:`GoodSets.select`."""
         first, last = self.starts[examples], self.starts[examples + 1]
         paths = ranges(first, last)
         begin, end = self.offsets[paths], self.offsets[paths + 1]
@@ -127,7 +127,7 @@ class PathSets(GoodOutputs):
         return [self.edges[a:b] for a, b in pairwise(bounds)]
 
     def best(self, structure: Structure, augmented: FloatArray) -> tuple[SparsePoint, Self]:
-        """See :meth:`GoodOutputs.best`; of equal ones the first."""
+        """See :meth:`GoodSets.best`; of equal ones the first."""
         counts = np.diff(self.starts)
         owner = np.repeat(np.arange(len(counts)), counts)
         place = np.repeat(structure.blocks[0].offsets[owner], np.diff(self.offsets)) + self.edges

@@ -163,6 +163,9 @@ class Structure(ABC):
     slack_relaxed = True
     """Whether :meth:`slack_argmax` maximizes over the whole polytope, which bounds the maximum over the outputs."""
 
+    forbids = False
+    """Whether a score of ``-inf`` in :meth:`argmax` forbids a part."""
+
     loss_on_variables_only = False
     """Whether a loss outside the variable parts would make the argmax intractable (cuts: an edge must attract)."""
 

@@ -98,6 +98,7 @@ class Lattice(Structure):
     categorical = False
     marginals_unsupported = ""
     slack_relaxed = False
+    forbids = True
     value_bounds = True
 
     def __init__(

@@ -216,8 +216,12 @@ class Matching(Structure):
         out[self._order] = z
         return out
 
-    def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
-        """The packed 0/1 vector of matchings given as ``(k, 2)`` arrays of (left, right) pairs, one per example."""
+    def places(self, labels: Sequence[npt.ArrayLike]) -> tuple[IntArray, IntArray, IntArray]:
+        """The parts of pairs (left, right), given as ``(k, 2)`` arrays, one per example, which need not be matchings.
+
+        Returns:
+            All pairs, the example of each, and its place in a packed vector.
+        """
         pieces: list[IntArray] = []
         for i, label in enumerate(one_per_example(labels, self.n_examples, "matchings")):
             piece = integers(label, f"example {i}: pairs")
@@ -243,6 +247,11 @@ class Matching(Structure):
                 f"example {i}: pair {tuple(pairs[p].tolist())} is not an edge of its graph "
                 f"({int(self.shapes[i, 0])} x {int(self.shapes[i, 1])} nodes); drop it or add the edge to the graph"
             )
+        return pairs, example, place
+
+    def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
+        """The packed 0/1 vector of matchings given as ``(k, 2)`` arrays of (left, right) pairs, one per example."""
+        pairs, example, place = self.places(labels)
         point = SparsePoint.counting(self, place)
         if (point.value > 1).any():
             e = int(point.index[np.argmax(point.value > 1)])

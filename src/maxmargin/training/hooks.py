@@ -41,6 +41,10 @@ class Hooks:
         """
         return None
 
+    def lowers(self, model: Model) -> bool:
+        """Whether the model of a further round takes the place of the one before, where no dev score decides."""
+        return True
+
     def calibrate(self, model: Model) -> dict[str, float]:
         """Numbers that turn scores of the trained model into probabilities, by name.
 

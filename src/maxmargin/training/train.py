@@ -120,7 +120,7 @@ def train_examples(
                 chosen = replace(settings, C=_record(model).C)
                 model = _round(more, chosen, score, Start(), hooks, model, f"-{turn}")
                 checkpoints = (*_record(best).checkpoints, *_record(model).checkpoints)
-                if score is None or _record(model).best_dev_score >= _record(best).best_dev_score:
+                if hooks.lowers(model) if score is None else _scored(model) >= _scored(best):
                     best = replace(model, metadata={**model.metadata, **compared})
                 state = replace(
                     _record(best), tried=tried, checkpoints=checkpoints, interrupted=_record(model).interrupted
@@ -146,6 +146,10 @@ def train_examples(
 def _record(model: Model) -> Training:
     assert model.training is not None
     return model.training
+
+
+def _scored(model: Model) -> float:
+    return _record(model).best_dev_score
 
 
 def _round(

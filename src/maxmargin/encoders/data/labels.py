@@ -37,7 +37,7 @@ class Labels(Sequence[list[Hashable]]):
         flat: list[Hashable] = []
         lengths = []
         for index, given in enumerate(y):
-            labels = given if type(given) is list else _listed(given, index)
+            labels = given if type(given) is list else sequence_of(given, index)
             flat += labels
             lengths.append(len(labels))
         found = cls(flat, offsets_of(lengths))
@@ -92,10 +92,11 @@ def distinct(classes: Any) -> tuple[Hashable, ...]:
 
 def sequence(labels: Any, index: int) -> list[Hashable]:
     """The labels of one example as a list of plain hashable values; ValueError naming the example if they are not."""
-    return [plain(label, f"example {index}") for label in _listed(labels, index)]
+    return [plain(label, f"example {index}") for label in sequence_of(labels, index)]
 
 
-def _listed(labels: Any, index: int) -> list[Any]:
+def sequence_of(labels: Any, index: int) -> list[Any]:
+    """The labels of one example as a list; ValueError naming the example if they are not a sequence."""
     what, wanted = f"example {index}: y", "a list or 1-D array with one label per position"
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError(f"{what} must be {wanted}, got {type(labels).__name__} of shape {labels.shape}")

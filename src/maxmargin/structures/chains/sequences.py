@@ -27,6 +27,7 @@ class LabelSequences(Structure):
 
     categorical = True
     marginals_unsupported = ""
+    forbids = True
     order: ClassVar[int]
     """How many labels before a label its scores see."""
     most_labels: ClassVar[int]

@@ -142,11 +142,13 @@ class _Cell:
     """All its parts, packed for this example alone."""
 
 
-def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
+def k_best(structure: Structure, scores: FloatArray, k: int, kinds: IntArray | None = None) -> list[Points]:
     """The ``k`` best outputs of every example, distinct in their 0/1 variable parts, by ``structure.argmax`` alone.
 
-    Forcing a part adds or subtracts more than the spread of all scores of the example; values are always taken with the
-    true scores. Variable parts must be those of the first block, and the other parts determined by them.
+    With ``kinds``, a number for each part of categorical variables, distinct in the kinds of the states that variables
+    take: the best output of each. Forcing a part adds or subtracts more than the spread of all scores of the example;
+    values are always taken with the true scores. Variable parts must be those of the first block, and the other parts
+    determined by them.
     """
     ranks = _checks.integer("k", k, least=1)
     scores = vector(scores, structure.n_parts, "scores")
@@ -157,8 +159,9 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
     best = structure.argmax(scores)
     mine = [structure.parts_of([i]) for i in range(n)]
     sizes = np.diff(structure.blocks[0].offsets)
-    big = _big(structure, scores)
+    big = spread_of(structure, scores)
     heaps: list[list[tuple[float, int, _Cell]]] = [[] for _ in range(n)]
+    owner = np.repeat(np.arange(len(structure.n_states)), structure.n_states)
     serial = 0
     exact = np.ones(n, dtype=bool)
     # Value and status of an example at ranks that it does not have.
@@ -186,7 +189,13 @@ def k_best(structure: Structure, scores: FloatArray, k: int) -> list[Points]:
             value[i] = -negative
             status[i] = PointStatus.OK if exact[i] else PointStatus.INEXACT
             if rank + 1 < ranks:
-                pending.extend((i, forced) for forced in _split(cell, structure.categorical))
+                first, last = structure.blocks[0].offsets[i : i + 2]
+                split = (
+                    _split(cell, structure.categorical)
+                    if kinds is None
+                    else _split_kinds(cell, owner[first:last], kinds[first:last])
+                )
+                pending.extend((i, forced) for forced in split)
         listed.append(Points(z, value, status))
         for chosen in pieces(np.array([len(mine[i]) for i, _ in pending], dtype=np.int64), MOST_PARTS):
             chunk = [pending[j] for j in chosen]
@@ -218,7 +227,7 @@ def _value(scores: FloatArray, z: FloatArray) -> float:
     return float(scores[at] @ z[at])
 
 
-def _big(structure: Structure, scores: FloatArray) -> FloatArray:
+def spread_of(structure: Structure, scores: FloatArray) -> FloatArray:
     """Per example, more than the difference between the scores of any two outputs, and well above its rounding."""
     size = np.where(np.isfinite(scores), np.abs(scores), 0.0) * structure.part_bound
     spread = structure.by_example(size)
@@ -239,6 +248,21 @@ def _split(cell: _Cell, categorical: bool) -> list[np.ndarray[Any, np.dtype[np.i
         forced[order[:j]] = as_best[order[:j]]
         forced[part] = -as_best[part]
         cells.append(forced)
+    return cells
+
+
+def _split_kinds(cell: _Cell, owner: IntArray, kinds: IntArray) -> list[np.ndarray[Any, np.dtype[np.int8]]]:
+    """As :func:`_split`, where agreeing is to take a state of the same kind; ``owner``: the variable of each part."""
+    forced, cells = cell.forced.copy(), []
+    for part in np.flatnonzero(cell.taken):
+        same = (owner == owner[part]) & (kinds == kinds[part])
+        rivals = (owner == owner[part]) & ~same
+        if (forced[rivals] < 0).all():
+            continue  # no other kind is left
+        other = forced.copy()
+        other[same] = -1
+        cells.append(other)
+        forced[rivals] = -1
     return cells
 
 

@@ -73,6 +73,7 @@ class Tree(Structure):
     categorical = True
     marginals_unsupported = ""
     slack_relaxed = False
+    forbids = True
     value_bounds = True
 
     def __init__(
