@@ -72,11 +72,13 @@ def test_partial_outputs_lower_the_objective_and_are_completed(kind: str) -> Non
     known = half_known(kind, X, y)
     base = estimator(C=3.0, tol=1e-4, random_state=0)
     relaxed = mm.LatentSVM(base, formulation="mean").fit(X, known)
+    assert len(relaxed.objectives_) == 1
     latent = mm.LatentSVM(base, rounds=8).fit(X, known)
-    objectives = np.array(latent.objectives_)
-    assert objectives[0] == relaxed.objectives_[0]  # the first round is the relaxed hinge
-    assert (np.diff(objectives) <= 0.0).all()
-    assert len(objectives) > 1
+    assert (np.diff(latent.objectives_) <= 0.0).all()
+    # The relaxed hinge is nowhere below the latent one: that of a round which takes its best completions.
+    examples = mm.LatentSVM(base)._examples(X, known, None, None).completed(relaxed.coef_)
+    touching = examples.problem(relaxed._settings(), 3.0)
+    assert touching.objective(relaxed.coef_) <= relaxed.objectives_[0] * (1.0 + 1e-9)
     completed = latent.complete(X, known)
     assert len(completed) == len(X)
     if kind == "matching":

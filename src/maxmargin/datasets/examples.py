@@ -94,15 +94,13 @@ class Examples:
         sample_weight: npt.ArrayLike | None = None,
         loss_weight: Sequence[npt.ArrayLike] | None = None,
     ) -> Examples:
-        """Fit an encoder to user data whose outputs are known in part (:mod:`maxmargin.problem.partial`).
-
-        The first gold outputs are means of the good ones, or of some of them where all would be alike.
-        """
+        """Fit an encoder to user data whose outputs are known in part (:mod:`maxmargin.problem.partial`)."""
         fitted, batch, given = encoder.fit_partial(X, y)
         good = PartialOutputs.build(batch.structure, given, formulation)
         first = replace(good, given=fitted.first_given(batch, good.given, random))
+        gold = first.first(batch.structure, batch.features, fitted.nonnegative())
         weight = checks.weights(sample_weight, batch.structure.n_examples)
-        return cls(fitted, batch, first.mean(batch.structure), weight, good=good)._weighted(loss_weight, None)
+        return cls(fitted, batch, gold, weight, good=good)._weighted(loss_weight, None)
 
     @classmethod
     def encoded(

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks
+from maxmargin.features.base import Features
 from maxmargin.losses import Hamming, LabelCost, Loss
 from maxmargin.problem.good import GoodSets
 from maxmargin.structures._arrays import array_of, ranges
@@ -91,6 +92,24 @@ class PartialOutputs(GoodSets):
     def mean(self, structure: Structure) -> SparsePoint:
         """A point amid the good outputs of each example: the gold point of the relaxed hinge."""
         return SparsePoint.of(structure, mean_given(structure, self.given))
+
+    def first(
+        self, structure: Structure, features: Features, nonnegative: npt.NDArray[np.bool_] | None = None
+    ) -> SparsePoint:
+        """The gold points of the first round: means for "mean"; for "best" the outputs that are best under
+        ``sum_i F_i (m_i - u_i)``, with ``u_i`` a mean of all outputs, good or not.
+
+        These weights are the gradient, at 0, of the log-likelihood that outputs are good, a first guess that needs no
+        luck; their size does not matter. ``nonnegative``: weights that must be >= 0, as a mask.
+        """
+        mean = self.mean(structure)
+        if self.formulation == "mean" or not (self.given == 0).any():
+            return mean
+        anything = mean_given(structure, np.zeros_like(self.given))
+        weights = features.adjoint(mean.dense() - anything)
+        if nonnegative is not None:
+            weights[nonnegative] = np.maximum(weights[nonnegative], 0.0)
+        return self.best(structure, features.scores(weights))[0]
 
     def costs(self, structure: Structure, loss: Loss) -> FloatArray:
         """What each variable part costs by the known parts alone, packed, shape ``(starts[1],)``.

@@ -46,6 +46,7 @@ class Deduction(Structure):
 
     categorical = False
     marginals_unsupported = ""
+    forbids = True
     slack_relaxed = False
     value_bounds = True
 
