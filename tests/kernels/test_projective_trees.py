@@ -160,6 +160,26 @@ def test_the_same_bits_with_any_number_of_threads(brothers: bool, above: bool) -
         np.testing.assert_array_equal(a.value, b.value)
 
 
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize(("brothers", "above"), SECOND)
+def test_the_argmax_has_the_bits_that_the_ways_give(single_root: bool, brothers: bool, above: bool) -> None:
+    """With grandparents it is found without a pass over the ways."""
+    rng = np.random.default_rng(4)
+    settings: dict[str, Any] = {"single_root": single_root, "siblings": brothers, "grandparents": above}
+    for n in (1, 2, 9):
+        structure = ProjectiveTrees.dense([n], 2, **settings)
+        scores = rng.normal(size=structure.n_parts)
+        scores[rng.random(structure.n_parts) < 0.1] = -np.inf
+        starts, flat = structure._batch.ways()
+        best, worth_of = np.full(int(starts[-1]) + 1, -np.inf), np.append(scores, 0.0)
+        best[-1] = 0.0  # that of no item, as that of no part
+        rows = flat.reshape(-1, 5)
+        for item in np.unique(rows[:, 0]):
+            _, left, right, part, own = rows[rows[:, 0] == item].T
+            best[item] = (best[left] + best[right] + worth_of[part]).max() + worth_of[own[0]]
+        assert structure.argmax(scores).value[0] == best[int(starts[-1]) - 1]
+
+
 def test_keeps_the_promises_of_structures() -> None:
     rng = np.random.default_rng(2)
     check_structure(random_trees(rng, 4, order=1), rng)

@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "maxmargin/dependencies/batch.hpp"
+#include "maxmargin/dependencies/grandparents.hpp"
 #include "maxmargin/dependencies/projective.hpp"
 #include "maxmargin/dependencies/trees.hpp"
 #include "structures/arcs.hpp"

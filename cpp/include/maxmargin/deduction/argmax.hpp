@@ -9,6 +9,17 @@
 
 namespace maxmargin::deduction {
 
+// The largest score of an item, from those of the items before it.
+template <class System>
+double best_of(const System& system, std::int64_t item, const double* scores, const double* best) {
+    double most = NEG_INF;
+    system.ways(item, [&](std::int64_t left, std::int64_t right, std::int64_t part) {
+        const double sum = at(best, left) + at(best, right) + at(scores, part);
+        most = sum > most ? sum : most;
+    });
+    return most + at(scores, system.part_of(item));
+}
+
 template <class System>
 class Argmax {
    public:
@@ -37,14 +48,9 @@ class Argmax {
         const std::int64_t n = system.n_items();
         at_least(best_, static_cast<std::size_t>(n));
         double* best = best_.data();
-        for (std::int64_t item = 0; item < n; ++item) {
-            double most = NEG_INF;
-            system.ways(item, [&](std::int64_t left, std::int64_t right, std::int64_t part) {
-                const double sum = at(best, left) + at(best, right) + at(scores, part);
-                most = sum > most ? sum : most;
-            });
-            best[item] = most + at(scores, system.part_of(item));
-        }
+        if constexpr (requires { system.fill(scores, best); }) system.fill(scores, best);
+        else
+            for (std::int64_t item = 0; item < n; ++item) best[item] = best_of(system, item, scores, best);
         value = best[n - 1];
         if (value == NEG_INF) return Status::absent;
         return std::isfinite(value) ? Status::ok : Status::nonfinite;

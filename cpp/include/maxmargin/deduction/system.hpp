@@ -13,6 +13,10 @@
 //     void ways(std::int64_t item, Take&& take) const; // calls take(left, right, part) for every way; NONE where
 //     absent
 //
+// and it may have a faster way to find the largest score of every item, with the bits that the ways give,
+//
+//     void fill(const double* scores, double* best) const;
+//
 // Ways without antecedents are axioms; an item without ways cannot be made. With one antecedent it is the left one.
 // Write NONE as a constant where it is one: the loops of the searches are compiled into each call of take.
 //

@@ -78,18 +78,22 @@ struct Sentence {
         return at < sibling_list.first[row + 1] && sibling_list.third[at] == head ? n_arcs * labels + at : NONE;
     }
 
+    // The first of the grandparents of an arc, where all have parts.
+    std::int64_t first_grandparent(std::int64_t head, std::int64_t modifier) const {
+        return n_arcs * labels + n_siblings + grandparents_before(n, head, modifier);
+    }
+
     std::int64_t grandparent(std::int64_t above, std::int64_t head, std::int64_t modifier) const {
         if (grandparent_extent == Extent::none) return NONE;
-        const std::int64_t begin = n_arcs * labels + n_siblings;
         if (grandparent_extent == Extent::all) {
             const std::int64_t low = std::min(head, modifier), high = std::max(head, modifier);
-            return begin + grandparents_before(n, head, modifier) + (above < low ? above : above - (high - low + 1));
+            return first_grandparent(head, modifier) + (above < low ? above : above - (high - low + 1));
         }
         const std::int64_t row = modifier * (n + 1) + head;
         const std::int32_t *from = grandparent_list.third + grandparent_list.first[row],
                            *to = grandparent_list.third + grandparent_list.first[row + 1];
         const std::int32_t* at = std::lower_bound(from, to, above);
-        return at < to && *at == above ? begin + (at - grandparent_list.third) : NONE;
+        return at < to && *at == above ? n_arcs * labels + n_siblings + (at - grandparent_list.third) : NONE;
     }
 
     // All siblings of a sentence, and those of arcs before one: |head - modifier| for each arc.
