@@ -259,12 +259,9 @@ class DependencyEncoder(KernelEncoder):
                 rows.require(width)
                 settings[name] = np.concatenate(nodes), rows.offsets
                 features.append(PartFeatures(rows.matrix, rows.offsets))
-        structure = self._trees(parsed.n_tokens, arcs, None if arcs is None else offsets, settings)
+        trees = ProjectiveTrees if self.projective else NonProjectiveTrees
+        structure = trees(parsed.n_tokens, arcs, None if arcs is None else offsets, **settings)
         return Batch(structure, features[0] if len(features) == 1 else Stacked(*features))
-
-    def _trees(self, n_tokens: list[int], arcs: Any, offsets: Any, settings: dict[str, Any]) -> DependencyTrees:
-        kind = ProjectiveTrees if self.projective else NonProjectiveTrees
-        return kind(n_tokens, arcs, offsets, **settings)
 
     def _arc_features(self, rows: checks.Rows, offsets: IntArray) -> Features:
         if self.n_labels == 1:
