@@ -27,7 +27,6 @@ ten steps cold and two to six warm, for lattices of 50 to 4,000 edges.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -47,12 +46,10 @@ from maxmargin.structures._arrays import (
     vector,
 )
 from maxmargin.structures._labeled import edge_lists
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope
+from maxmargin.structures.compiled import Compiled
 from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
-
-MOST_RANKS = (1 << 31) - 1
-"""``k_best`` counts ranks up to this."""
 
 
 class PathRuns(NamedTuple):
@@ -71,7 +68,7 @@ class PathRuns(NamedTuple):
     edges: IntArray
 
 
-class Lattice(Structure):
+class Lattice(Compiled):
     """A packed batch of directed acyclic graphs with one block, ``edges``.
 
     Args:
@@ -95,6 +92,7 @@ class Lattice(Structure):
     """
 
     name = "lattice"
+    kernel = "Lattice"
     categorical = False
     marginals_unsupported = ""
     slack_relaxed = False
@@ -269,17 +267,6 @@ class Lattice(Structure):
         edges = taken - self.blocks[0].offsets[owner]
         return np.split(edges, np.searchsorted(owner, np.arange(1, self.n_examples))) if self.n_examples else []
 
-    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
-        """The best path of every example; ``warm`` is not needed."""
-        return self._from_kernel(self._batch.argmax, vector(scores, self.n_parts, "scores"))
-
-    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
-        """The ``k`` best paths of every example, exactly; the first is the argmax."""
-        ranks = self._ranks(k)
-        outputs = self._buffers(ranks)
-        self._batch.k_best(ranks, vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
-        return generic.ranked(*outputs)
-
     def k_best_words(self, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best sequences of words of every example, each by its best path, exactly; else as :meth:`k_best`.
 
@@ -293,18 +280,6 @@ class Lattice(Structure):
         self._batch.k_best_words(ranks, scores, self.words, *outputs, _threads.current())
         return generic.ranked(*outputs)
 
-    def _ranks(self, k: int) -> int:
-        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
-        if ranks >= MOST_RANKS:
-            raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
-        return ranks
-
-    @cached_property
-    def _most_outputs(self) -> int:
-        """The number of paths of the example that has most, but no more than MOST_RANKS."""
-        most = float(self.log_outputs().max(initial=0.0))
-        return MOST_RANKS if most >= math.log(MOST_RANKS) else round(math.exp(most))
-
     def envelopes(self, scores: FloatArray, slopes: FloatArray) -> PathRuns:
         """The best paths for scores that move along the line ``scores + gamma slopes``, gamma from -inf to inf.
 
@@ -316,13 +291,6 @@ class Lattice(Structure):
         if status.any():
             raise ValueError(f"example {int(np.argmax(status != 0))}: scores or slopes are NaN or infinite")
         return found
-
-    def marginals(self, potentials: FloatArray) -> Points:
-        """The probability that a path of ``p(path) ~ exp(sum of its potentials)`` takes each edge (forward-backward).
-
-        ``value`` is the log-partition function. Marginals are a unit flow to rounding; ``-inf`` forbids an edge.
-        """
-        return self._from_kernel(self._batch.marginals, vector(potentials, self.n_parts, "potentials"))
 
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
@@ -366,10 +334,6 @@ class Lattice(Structure):
             eq=assembled([(row[tail], columns, 1.0), (row[head[into]], columns[into], -1.0)], (len(rhs), n)),
             eq_rhs=rhs,
         )
-
-    def oracle(self, ranks: int = 1) -> Any:
-        """The best path, or the ``ranks`` best, and slack rescaling of one example at a time."""
-        return _kernels.LatticeOracle(self._batch, _checks.integer("ranks", ranks, least=1, most=MOST_RANKS))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""

@@ -42,12 +42,10 @@ from maxmargin.structures._arrays import (
     vector,
 )
 from maxmargin.structures._labeled import check_edges, edge_lists
-from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope, Structure
+from maxmargin.structures.base import Block, FloatArray, IntArray, Points, Polytope
+from maxmargin.structures.compiled import MOST_RANKS, Compiled
 from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.sparse import SparsePoint
-
-MOST_RANKS = (1 << 31) - 1
-"""``k_best`` counts ranks up to this."""
 
 LISTED = 12
 """Nodes of examples whose odd sets are listed in :meth:`Pairing.polytope`."""
@@ -77,7 +75,7 @@ class PairingDuals(NamedTuple):
     value: FloatArray
 
 
-class Pairing(Structure):
+class Pairing(Compiled):
     """A packed batch of graphs with one block, ``edges``.
 
     Args:
@@ -95,6 +93,7 @@ class Pairing(Structure):
     """
 
     name = "pairing"
+    kernel = "Pairing"
     categorical = False
     marginals_unsupported = "marginals over all matchings are #P-hard (a Hafnian); use geometry=Euclidean()"
 
@@ -199,15 +198,6 @@ class Pairing(Structure):
         """The pairing of largest total score; unless it must be perfect, edges of score 0 or less are never taken."""
         return self._from_kernel(self._batch.argmax, vector(scores, self.n_parts, "scores"))
 
-    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
-        """The ``k`` best pairings of every example, exactly; the first is the argmax, ties come in any order."""
-        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
-        if ranks >= MOST_RANKS:
-            raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
-        outputs = self._buffers(ranks)
-        self._batch.k_best(ranks, vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
-        return generic.ranked(*outputs)
-
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of pairings in the kernel; ``warm`` from an earlier call."""
         point = vector(point, self.n_parts, "point")
@@ -263,10 +253,6 @@ class Pairing(Structure):
         if self.perfect:
             return Polytope(lift, ub=sets, ub_rhs=most, eq=at_node, eq_rhs=ones)
         return Polytope(lift, ub=sp.csr_array(sp.vstack([at_node, sets])), ub_rhs=np.concatenate([ones, most]))
-
-    def oracle(self, ranks: int = 1) -> Any:
-        """The best pairing, or the ``ranks`` best, of one example at a time."""
-        return _kernels.PairingOracle(self._batch, _checks.integer("ranks", ranks, least=1, most=MOST_RANKS))
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples, in that order; an example may come several times."""

@@ -17,69 +17,27 @@ of the goal are the outputs, each by one derivation. A structure says in C++ wha
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from maxmargin import _checks, _kernels, _threads
 from maxmargin.structures._arrays import assembled, vector
-from maxmargin.structures.base import FloatArray, Points, Polytope, Structure
-from maxmargin.structures.fallbacks import generic
-
-MOST_RANKS = (1 << 31) - 1
-"""``k_best`` counts ranks up to this."""
+from maxmargin.structures.base import FloatArray, Points, Polytope
+from maxmargin.structures.compiled import Compiled
 
 
-class Deduction(Structure):
+class Deduction(Compiled):
     """A batch whose kernels are those of a deduction system.
 
-    Subclasses give ``blocks``, ``encode``, ``decode``, ``select``, :attr:`kernel` and :attr:`_batch`. A score of
+    Subclasses give ``blocks``, ``encode``, ``decode``, ``select``, ``kernel`` and ``_batch``. A score of
     ``-inf`` forbids a part; an example with every output forbidden has value ``-inf`` and status ABSENT. Among outputs
     of equal score the argmax takes the one whose items, from the goal on, are made in the first of their best ways.
     """
 
-    kernel: ClassVar[str]
-    """The name of its kernel objects: ``kernel + "Batch"`` and ``kernel + "Oracle"`` of the compiled module."""
-
-    categorical = False
     marginals_unsupported = ""
     forbids = True
     slack_relaxed = False
     value_bounds = True
-
-    @cached_property
-    @abstractmethod
-    def _batch(self) -> Any:
-        """The kernel object, made and checked once, when first asked for."""
-
-    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
-        """The best output of every example; ``warm`` is not needed."""
-        return self._from_kernel(self._batch.argmax, vector(scores, self.n_parts, "scores"))
-
-    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
-        """The ``k`` best outputs of every example, exactly; the first is the argmax."""
-        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
-        if ranks >= MOST_RANKS:
-            raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
-        outputs = self._buffers(ranks)
-        self._batch.k_best(ranks, vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
-        return generic.ranked(*outputs)
-
-    @cached_property
-    def _most_outputs(self) -> int:
-        """The number of outputs of the example that has most, but at least 1 and no more than MOST_RANKS."""
-        most = float(self.log_outputs().max(initial=0.0))
-        return MOST_RANKS if most >= math.log(MOST_RANKS) else max(math.ceil(math.exp(most) - 1e-6), 1)
-
-    def marginals(self, potentials: FloatArray) -> Points:
-        """Expected parts of ``p(y) ~ exp(potentials'y)``, by inside-outside; ``value`` is the log-partition function.
-
-        Potentials may be of any size (marginals are as exact as sums of such numbers); ``-inf`` forbids a part.
-        """
-        return self._from_kernel(self._batch.marginals, vector(potentials, self.n_parts, "potentials"))
 
     def slack_argmax(
         self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
@@ -92,13 +50,6 @@ class Deduction(Structure):
         scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
         return self._from_kernel(self._batch.slack_argmax, scores, margin, costs, constants)
-
-    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
-        """Euclidean projection by an active set of outputs in the kernel; ``warm`` from a call of this batch."""
-        point = vector(point, self.n_parts, "point")
-        return generic.project_in_kernel(
-            self, tol, warm, self, lambda hull, *outputs: self._batch.project(hull, point, *outputs)
-        )
 
     def polytope(self) -> Polytope:
         """``q`` holds the ways; one equation per item: the goal is made once, others as often as they are used."""
@@ -115,8 +66,3 @@ class Deduction(Structure):
             eq=assembled([made, *used], (len(goals), len(ways))),
             eq_rhs=goals,
         )
-
-    def oracle(self, ranks: int = 1) -> Any:
-        """The best output, or the ``ranks`` best, and slack rescaling of one example at a time."""
-        most = _checks.integer("ranks", ranks, least=1, most=MOST_RANKS)
-        return getattr(_kernels, self.kernel + "Oracle")(self._batch, most)

@@ -12,21 +12,17 @@ No polynomial algorithm is known for slack rescaling over these trees: it is tha
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks, _kernels, _memory, _threads
+from maxmargin import _kernels, _memory, _threads
 from maxmargin.structures._arrays import assembled, offsets_of, vector
-from maxmargin.structures.base import FloatArray, IntArray, Points, Polytope
+from maxmargin.structures.base import FloatArray, IntArray, Polytope
+from maxmargin.structures.compiled import Compiled
 from maxmargin.structures.dependencies.base import DependencyTrees
-from maxmargin.structures.fallbacks import generic
-
-MOST_RANKS = (1 << 31) - 1
-"""``k_best`` counts ranks up to this."""
 
 
 class TreeDuals(NamedTuple):
@@ -50,7 +46,7 @@ class TreeDuals(NamedTuple):
     parents: npt.NDArray[np.int32]
 
 
-class NonProjectiveTrees(DependencyTrees):
+class NonProjectiveTrees(DependencyTrees, Compiled):
     """A packed batch of sentences whose outputs are all trees, also those with arcs that cross.
 
     Args:
@@ -61,6 +57,7 @@ class NonProjectiveTrees(DependencyTrees):
     """
 
     name = "non-projective tree"
+    kernel = "Arborescence"
     projective = False
     marginals_unsupported = ""
 
@@ -82,49 +79,12 @@ class NonProjectiveTrees(DependencyTrees):
     def _batch(self) -> Any:
         return _kernels.ArborescenceBatch(self.n_tokens, self.n_labels, self.single_root, *self._arc_arrays)
 
-    def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
-        """The best tree of every sentence; ``warm`` is not needed."""
-        return self._from_kernel(self._batch.argmax, vector(scores, self.n_parts, "scores"))
-
     def duals(self, scores: FloatArray) -> TreeDuals:
         """An optimal solution of the dual program: a certificate that the argmax is one."""
         value, status = np.empty(self.n_examples), np.empty(self.n_examples, dtype=np.int8)
         sets, parents = np.empty(2 * self._total), np.empty(2 * self._total, dtype=np.int32)
         self._batch.duals(vector(scores, self.n_parts, "scores"), sets, parents, value, status, _threads.current())
         return TreeDuals(value, sets, parents)
-
-    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
-        """The ``k`` best trees of every sentence, exactly; the first is the argmax."""
-        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
-        if ranks >= MOST_RANKS:
-            raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
-        outputs = self._buffers(ranks)
-        self._batch.k_best(ranks, vector(scores, self.n_parts, "scores"), *outputs, _threads.current())
-        return generic.ranked(*outputs)
-
-    @cached_property
-    def _most_outputs(self) -> int:
-        """The number of trees of the sentence that has most, but no more than MOST_RANKS."""
-        most = float(self.log_outputs().max(initial=0.0))
-        return MOST_RANKS if most >= math.log(MOST_RANKS) else max(math.ceil(math.exp(most) - 1e-6), 1)
-
-    def marginals(self, potentials: FloatArray) -> Points:
-        """Expected parts of ``p(tree) ~ exp(sum of its potentials)``; ``value`` is the log-partition function.
-
-        Marginals are exact to rounding, whatever the size of the potentials; ``-inf`` forbids a part.
-        """
-        return self._from_kernel(self._batch.marginals, vector(potentials, self.n_parts, "potentials"))
-
-    def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
-        """Euclidean projection by an active set of trees in the kernel; ``warm`` from a call of this batch."""
-        point = vector(point, self.n_parts, "point")
-        return generic.project_in_kernel(
-            self, tol, warm, self, lambda hull, *outputs: self._batch.project(hull, point, *outputs)
-        )
-
-    def oracle(self, ranks: int = 1) -> Any:
-        """The best tree, or the ``ranks`` best, of one sentence at a time."""
-        return _kernels.ArborescenceOracle(self._batch, _checks.integer("ranks", ranks, least=1, most=MOST_RANKS))
 
     def polytope(self) -> Polytope:
         """``q`` holds the parts, then for each token a unit flow to it from the root, within the arcs (Wong 1984).
