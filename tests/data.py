@@ -166,6 +166,23 @@ def sentences(
     return X, y
 
 
+def charts(n: int = 6, *, seed: int = 0, d: int = 3, splits: bool = False):
+    """Sentences of two to four tokens; the spans of a tree's nodes have a large feature for their label."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for size in rng.integers(2, 5, size=n).tolist():
+        begin = int(rng.integers(0, size - 1))
+        end = begin + 2 - (size == 2)
+        tree = ("A", *range(begin), ("B", *range(begin, end)), *range(end, size))
+        spans = mm.spans_of(size).tolist()
+        x = 0.6 * rng.standard_normal((len(spans), d))
+        x[spans.index([0, size]), 0] += 2.5
+        x[spans.index([begin, end]), 1] += 2.5
+        X.append(mm.SpanChart(x, rng.standard_normal((len(mm.splits_of(size)), 2)) if splits else None))
+        y.append(tree)
+    return X, y
+
+
 def trees(
     n: int = 6, *, seed: int = 0, edges: bool = False, ring: bool = False, labels: tuple[Any, ...] = ("a", "b", "c")
 ):
@@ -273,6 +290,7 @@ KINDS = {
     "chain": (mm.ChainSVM, chains),
     "cut": (mm.CutSVM, cuts),
     "dependency": (mm.DependencySVM, sentences),
+    "grammar": (mm.GrammarSVM, charts),
     "lattice": (mm.LatticeSVM, lattices),
     "matching": (mm.MatchingSVM, matchings),
     "pairing": (mm.PairingSVM, pairings),
@@ -286,6 +304,8 @@ def variables_of(x: Any, output: Any) -> int:
     """How many variables an example has: links, edges, nodes or tokens."""
     if isinstance(x, (mm.PairGraph, mm.WordLattice)):
         return len(x.edges)
+    if isinstance(x, mm.SpanChart):
+        return 2 * len(x.features)
     if isinstance(x, np.ndarray):
         return int(np.prod(x.shape[:-1]))
     return len(output)
@@ -294,7 +314,7 @@ def variables_of(x: Any, output: Any) -> int:
 def same(first: Any, second: Any) -> bool:
     """Whether two lists of outputs are equal."""
     return len(first) == len(second) and all(
-        a == b if isinstance(a, list) and isinstance(b, list) else np.array_equal(a, b)
+        a == b if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) else np.array_equal(a, b)
         for a, b in zip(first, second, strict=True)
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from oracles import dependencies, edits, segments
+from oracles import dependencies, edits, grammar, segments
 from oracles.lattice import random_lattice
 from sklearn.exceptions import ConvergenceWarning
 
@@ -42,6 +42,7 @@ DEDUCTIONS: dict[str, Callable[[np.random.Generator, int], tuple[Structure, mm.f
     "edits": edits.problem,
     "projective": dependencies.problem,
     "segments": segments.problem,
+    "spans": grammar.spans_problem,
 }
 """Structures whose kernels are those of deduction systems, with random problems of each."""
 STRUCTURES = (

@@ -48,7 +48,7 @@ def features_of(kind, x):
     """The main features of one input, and how to put others in their place."""
     if isinstance(x, mm.Graph):
         return x.node_features, lambda new: replace(x, node_features=new)
-    if isinstance(x, (mm.PairGraph, mm.WordLattice)):
+    if isinstance(x, (mm.PairGraph, mm.SpanChart, mm.WordLattice)):
         return x.features, lambda new: replace(x, features=new)
     return x, lambda new: new
 

@@ -109,6 +109,8 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], Arguments]] = {
         functools.partial(data.sentences, labels=("a", "b"), projective=False),
         {"projective": False, "single_root": True, "order": 1},
     ),
+    "grammar": (mm.GrammarSVM, data.charts, {"rooted": True}),
+    "grammar-splits": (mm.GrammarSVM, functools.partial(data.charts, splits=True), {"rooted": False}),
     "lattice": (mm.LatticeSVM, data.lattices, {}),
     "matching": (mm.MatchingSVM, data.matchings, {"left_capacity": 1, "right_capacity": 2}),
     "pairing": (mm.PairingSVM, data.pairings, {"perfect": False}),
@@ -370,6 +372,18 @@ def constructor_calls() -> dict[str, Call]:
             structures.ProjectiveTrees.dense,
             {"n_tokens": np.array([1, 2]), "n_labels": 2, "single_root": False, "siblings": True},
         ),
+        "Spans": (structures.Spans, {"lengths": np.array([2, 3]), "n_labels": 2, "rooted": True, "splits": True}),
+        "Derivations": (
+            structures.Derivations,
+            {
+                "lengths": np.array([2, 3]),
+                "n_symbols": 2,
+                "binary": np.array([[0, 0, 1], [0, 1, 1]]),
+                "unary": np.array([[0, 1]]),
+                "preterminals": np.array([1]),
+                "start": 0,
+            },
+        ),
         "LinearProgram": (structures.LinearProgram, {**rows, **equations}),
         "Lattice.confusion": (
             structures.Lattice.confusion_network,
@@ -384,6 +398,14 @@ def constructor_calls() -> dict[str, Call]:
         "forbid": (structures.TransitionConstraints.forbid, {"labels": named, "pairs": [("O", "I-x"), (None, "I-x")]}),
         "broken": (constraints.broken, {"labels": np.array([0, 1, 2]), "lengths": np.array([2, 1])}),
         "WordLattice.confusion_network": (mm.WordLattice.confusion_network, alternatives),
+        "spans_of": (mm.spans_of, {"n": 3}),
+        "splits_of": (mm.splits_of, {"n": 3}),
+        "parse_trees": (mm.parse_trees, {"text": "(A (B x) y) (A z)"}),
+        "tree_text": (mm.tree_text, {"tree": ("A", ("B", 0), 1), "tokens": ["x", "y"]}),
+        "Grammar": (
+            mm.Grammar,
+            {"rules": [("A", "A", "B"), ("A", "B")], "start": "A", "preterminals": ["B"]},
+        ),
         "words_of": (mm.words_of, {"lattice": data.lattices(1)[0][0], "path": data.lattices(1)[1][0]}),
     }
     return {

@@ -9,6 +9,7 @@ void bind_cliques(nb::module_& module);
 void bind_cut(nb::module_& module);
 void bind_dependencies(nb::module_& module);
 void bind_edits(nb::module_& module);
+void bind_grammar(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_hull(nb::module_& module);
 void bind_lattice(nb::module_& module);
@@ -37,6 +38,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_cut(module);
     maxmargin::bind_dependencies(module);
     maxmargin::bind_edits(module);
+    maxmargin::bind_grammar(module);
     maxmargin::bind_graph(module);
     maxmargin::bind_hull(module);
     maxmargin::bind_lattice(module);

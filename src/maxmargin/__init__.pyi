@@ -26,6 +26,7 @@ from .datasets import ShardedDataset as ShardedDataset
 from .edit_model import EditModel as EditModel
 from .encoders import Bipartite as Bipartite
 from .encoders import FeatureSequence as FeatureSequence
+from .encoders import Grammar as Grammar
 from .encoders import Graph as Graph
 from .encoders import PairGraph as PairGraph
 from .encoders import PartialLinks as PartialLinks
@@ -34,7 +35,10 @@ from .encoders import Program as Program
 from .encoders import SegmentSequence as SegmentSequence
 from .encoders import Sentence as Sentence
 from .encoders import SequencePair as SequencePair
+from .encoders import SpanChart as SpanChart
 from .encoders import WordLattice as WordLattice
+from .encoders import parse_trees as parse_trees
+from .encoders import tree_text as tree_text
 from .encoders import words_of as words_of
 from .estimators import AssociativeSVM as AssociativeSVM
 from .estimators import CandidatesSVM as CandidatesSVM
@@ -42,6 +46,7 @@ from .estimators import ChainSVM as ChainSVM
 from .estimators import CutSVM as CutSVM
 from .estimators import DependencySVM as DependencySVM
 from .estimators import EditSVM as EditSVM
+from .estimators import GrammarSVM as GrammarSVM
 from .estimators import GraphSVM as GraphSVM
 from .estimators import LatentSVM as LatentSVM
 from .estimators import LatticeSVM as LatticeSVM
@@ -80,3 +85,5 @@ from .solvers import Stop as Stop
 from .solvers import Subgradient as Subgradient
 from .solvers import solve as solve
 from .structures import candidate_segments as candidate_segments
+from .structures import spans_of as spans_of
+from .structures import splits_of as splits_of

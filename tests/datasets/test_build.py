@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import pairings, segmented, sentences, spellings
+from data import charts, pairings, segmented, sentences, spellings
 
 import maxmargin as mm
 from maxmargin.datasets import (
@@ -30,6 +30,7 @@ from maxmargin.encoders import (
     CutEncoder,
     DependencyEncoder,
     EditEncoder,
+    GrammarEncoder,
     GraphEncoder,
     LatticeEncoder,
     MatchingEncoder,
@@ -93,6 +94,7 @@ def cases() -> dict[str, tuple[Encoder, list[Any], list[Any]]]:
         "edits": (EditEncoder(), *spellings(n)),
         "segments": (SegmentEncoder(), *segmented(n)),
         "dependency": (DependencyEncoder(), *sentences(n, labels=("a", "b", "c"))),
+        "grammar": (GrammarEncoder(), *charts(n, splits=True)),
         "lattice": (LatticeEncoder(), lattices, [[[0, 1], [2]][int(rng.integers(2))] for _ in range(n)]),
         "program": (ProgramEncoder(), programs, [np.eye(4)[int(rng.integers(4))] for _ in range(n)]),
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import pairings, segmented, sentences, spellings
+from data import charts, pairings, segmented, sentences, spellings
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
@@ -81,6 +81,7 @@ def test_other_structures(tmp_path: Path) -> None:
         (mm.EditSVM(C=1.0, nonmatches=True), *spellings(40, nonmatches=True)),
         (mm.SegmentSVM(C=1.0), *segmented(40)),
         (mm.DependencySVM(C=1.0, order=2), *sentences(40, second=True)),
+        (mm.GrammarSVM(C=1.0), *charts(40)),
         (mm.LatticeSVM(C=1.0), lattices, [own[0] for own in paths]),
     ):
         folder = tmp_path / f"{type(svm).__name__}{getattr(svm, 'formulation', '')}"

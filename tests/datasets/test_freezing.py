@@ -174,6 +174,7 @@ def test_wrong_attributes_never_crash() -> None:
         "projective",
         "second-order",
         "segments",
+        "spans",
         "tree",
     ):
         problem = make(kind, n=3)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from data import (
     chains,
+    charts,
     cuts,
     graphs,
     lattices,
@@ -49,6 +50,7 @@ ESTIMATORS = {
         sentences(labels=("a", "b"), projective=False),
     ),
     "graph": (mm.GraphSVM(), graphs(signed=True)),
+    "grammar": (mm.GrammarSVM(), charts(splits=True)),
     "lattice": (mm.LatticeSVM(), lattices()),
     "matching": (mm.MatchingSVM(), matchings()),
     "pairing": (mm.PairingSVM(), pairings()),

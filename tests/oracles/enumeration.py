@@ -13,6 +13,7 @@ from maxmargin.structures import (
     Chain,
     Cut,
     DependencyTrees,
+    Derivations,
     Edits,
     Lattice,
     LinearProgram,
@@ -20,17 +21,20 @@ from maxmargin.structures import (
     Pairing,
     SecondOrderChain,
     Segments,
+    Spans,
     Structure,
     TaggedSegments,
 )
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from oracles import dependencies, edits, lattice, linear_program, matching, pairing, segments
+from oracles import dependencies, edits, grammar, lattice, linear_program, matching, pairing, segments
 
 OUTPUTS: dict[type[Structure], Callable[[Any], Iterator[Any]]] = {
     Edits: edits.outputs,
+    Derivations: grammar.derivations,
     Segments: segments.outputs,
     TaggedSegments: segments.tagged_outputs,
+    Spans: grammar.span_trees,
 }
 """For structures that are not labelings of nodes: all outputs of a batch of one example, as ``encode`` takes them."""
 

@@ -359,6 +359,22 @@ def edits(random: Generator) -> list[Call]:
     ]
 
 
+def spans(random: Generator) -> list[Call]:
+    """Trees of labeled spans over short sentences."""
+    lengths, labels, splits = sizes(random, 4, 1), some(random, 2, 1), bool(random.integers(2))
+    blocks = [offsets(lengths * (lengths + 1) // 2 * labels)]
+    blocks += [offsets((lengths + 1) * lengths * (lengths - 1) // 6)] if splits else []
+    return deduction(random, "Spans", (i64(lengths), labels, bool(random.integers(2)), splits), blocks)
+
+
+def derivations(random: Generator) -> list[Call]:
+    """Derivations of short sentences by a small grammar."""
+    lengths, binary = sizes(random, 4, 1), i32([[0, 1, 2], [1, 1, 1], [0, 0, 2]])
+    batch = i64(lengths), 3, binary.ravel(), i32([0, 1, 1, 2]), i32([1, 2]), 0
+    parts = (lengths * (lengths + 1) // 2 - lengths) * 5 + lengths * 4
+    return deduction(random, "Derivations", batch, [offsets(parts)])
+
+
 def matching(random: Generator) -> list[Call]:
     """Matchings with capacities, of all pairs or of listed edges."""
     left, threads, ranks = sizes(random, 3), some(random, 2, 1), some(random, 3, 1)
@@ -488,6 +504,8 @@ TOPICS = {
     "lattice": lattice,
     "edits": edits,
     "segments": segments,
+    "spans": spans,
+    "derivations": derivations,
     "matching": matching,
     "pairing": pairing,
     "candidates": candidates,

@@ -46,6 +46,8 @@ _CLASSES = {
     "structures.dependencies.nonprojective": "NonProjectiveTrees",
     "structures.dependencies.projective": "ProjectiveTrees",
     "structures.deductions.segments": "Segments TaggedSegments",
+    "structures.deductions.derivations": "Derivations",
+    "structures.deductions.spans": "Spans",
     "structures.lattice": "Lattice",
     "structures.matching": "Matching",
     "structures.networks.associative": "Associative",

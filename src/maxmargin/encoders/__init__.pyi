@@ -4,6 +4,7 @@ from .base import Encoder as Encoder
 from .candidates import CandidatesEncoder as CandidatesEncoder
 from .chain import ChainEncoder as ChainEncoder
 from .cut import CutEncoder as CutEncoder
+from .data.grammars import Grammar as Grammar
 from .data.inputs import Bipartite as Bipartite
 from .data.inputs import FeatureSequence as FeatureSequence
 from .data.inputs import Graph as Graph
@@ -12,11 +13,15 @@ from .data.inputs import Program as Program
 from .data.inputs import SegmentSequence as SegmentSequence
 from .data.inputs import Sentence as Sentence
 from .data.inputs import SequencePair as SequencePair
+from .data.inputs import SpanChart as SpanChart
 from .data.inputs import WordLattice as WordLattice
 from .data.partial import PartialLinks as PartialLinks
 from .data.partial import PartialParts as PartialParts
+from .data.trees import parse_trees as parse_trees
+from .data.trees import tree_text as tree_text
 from .dependency import DependencyEncoder as DependencyEncoder
 from .edits import EditEncoder as EditEncoder
+from .grammar import GrammarEncoder as GrammarEncoder
 from .graph import GraphEncoder as GraphEncoder
 from .lattice import LatticeEncoder as LatticeEncoder
 from .lattice import words_of as words_of

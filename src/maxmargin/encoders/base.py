@@ -54,6 +54,7 @@ _MODULES = (
     "cut",
     "edits",
     "dependency",
+    "grammar",
     "graph",
     "lattice",
     "matching",

@@ -7,6 +7,7 @@ from maxmargin.estimators.chain import ChainSVM as ChainSVM
 from maxmargin.estimators.cut import CutSVM as CutSVM
 from maxmargin.estimators.dependency import DependencySVM as DependencySVM
 from maxmargin.estimators.edits import EditSVM as EditSVM
+from maxmargin.estimators.grammar import GrammarSVM as GrammarSVM
 from maxmargin.estimators.graph import GraphSVM as GraphSVM
 from maxmargin.estimators.latent import LatentSVM as LatentSVM
 from maxmargin.estimators.lattice import LatticeSVM as LatticeSVM

@@ -163,7 +163,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         raise ValueError(
             "structure must be a Structure class of your own (see docs/adding-a-structure.md) or an encoder; for the "
             "built-in structures use ChainSVM, SegmentSVM, TreeSVM, MatchingSVM, PairingSVM, LatticeSVM, EditSVM, "
-            "DependencySVM, CutSVM, AssociativeSVM, GraphSVM or ProgramSVM"
+            "DependencySVM, CutSVM, AssociativeSVM, GraphSVM, GrammarSVM or ProgramSVM"
         )
 
     def _settings(self) -> Settings:

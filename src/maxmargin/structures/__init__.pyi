@@ -10,11 +10,15 @@ from .chains.second_order import SecondOrderChain as SecondOrderChain
 from .chains.transitions import TransitionConstraints as TransitionConstraints
 from .clique_cut import CliqueCut as CliqueCut
 from .cut import Cut as Cut
+from .deductions.charts import spans_of as spans_of
+from .deductions.charts import splits_of as splits_of
+from .deductions.derivations import Derivations as Derivations
 from .deductions.edits import Edits as Edits
 from .deductions.segments import Segments as Segments
 from .deductions.segments import TaggedSegments as TaggedSegments
 from .deductions.segments import candidate_segments as candidate_segments
 from .deductions.segments import token_states as token_states
+from .deductions.spans import Spans as Spans
 from .dependencies.base import DependencyTrees as DependencyTrees
 from .dependencies.nonprojective import NonProjectiveTrees as NonProjectiveTrees
 from .dependencies.projective import ProjectiveTrees as ProjectiveTrees

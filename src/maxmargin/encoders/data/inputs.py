@@ -202,3 +202,18 @@ class Sentence:
     grandparents: npt.ArrayLike | None = None
     forbidden: npt.ArrayLike | None = None
     forced: npt.ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SpanChart:
+    """A sentence of ``n`` tokens with features of its spans ``(begin, end)``, ``0 <= begin < end <= n``.
+
+    Attributes:
+        features: shape ``(n (n + 1) / 2, d)``, dense or CSR: one row per span, ordered by begin, then by end, as
+            :func:`maxmargin.spans_of` lists them.
+        split_features: shape ``((n + 1) n (n - 1) / 6, d_s)``, dense or CSR: one row per split of a span in two,
+            ordered by begin, end and split, as :func:`maxmargin.splits_of` lists them; None for none.
+    """
+
+    features: Any
+    split_features: Any = None
