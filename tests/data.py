@@ -314,7 +314,9 @@ def variables_of(x: Any, output: Any) -> int:
 def same(first: Any, second: Any) -> bool:
     """Whether two lists of outputs are equal."""
     return len(first) == len(second) and all(
-        a == b if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) else np.array_equal(a, b)
+        same(a, b)
+        if isinstance(a, tuple) and isinstance(b, tuple)
+        else (a == b if isinstance(a, list) and isinstance(b, list) else np.array_equal(a, b))
         for a, b in zip(first, second, strict=True)
     )
 
