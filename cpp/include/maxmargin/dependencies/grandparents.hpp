@@ -114,6 +114,7 @@ struct Grandparents : Spanned {
               zeros(static_cast<std::size_t>(n) + 1) {}
         std::vector<const double*> first, second;
         std::vector<double> add, part, zeros;
+        const int widest = simd::lanes_in_use();
     };
 
     void fill_span(std::int64_t s, std::int64_t t, std::int64_t own, const double* scores, double* best,
@@ -125,8 +126,8 @@ struct Grandparents : Spanned {
             return from == to ? rows.zeros.data() : best + at(0, from, to, kind);
         };
         const auto close = [&](Kind kind) { std::fill(row(kind) + s, row(kind) + t + 1, deduction::NEG_INF); };
-        best[own] = deduction::best_of(*this, own, scores, best);
-        best[own + 1] = deduction::best_of(*this, own + 1, scores, best);
+        best[own] = best_label(rows.widest, scores, s, t);
+        best[own + 1] = best_label(rows.widest, scores, t, s);
 
         for (std::int64_t q = s; q < t; ++q) {
             rows.first[q - s] = row_of(s, q, whole_right);

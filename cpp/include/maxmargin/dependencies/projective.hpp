@@ -15,9 +15,24 @@
 
 #include <cmath>
 
+#include "maxmargin/base/simd.hpp"
+#include "maxmargin/deduction/argmax.hpp"
 #include "maxmargin/dependencies/sentence.hpp"
 
 namespace maxmargin::dependencies {
+
+// The largest of some numbers.
+template <class Vec>
+MM_INLINE double most_at(const double* MM_RESTRICT x, std::int64_t n) {
+    using namespace simd;
+    Vec found = Vec{} + deduction::NEG_INF;
+    std::int64_t j = 0;
+    for (; j + lanes<Vec> <= n; j += lanes<Vec>) found = larger(found, load<Vec>(x + j));
+    double most = simd::largest(found);
+    for (; j < n; ++j) most = x[j] > most ? x[j] : most;
+    return most;
+}
+MM_LEVELS(most)
 
 // What the systems share.
 struct Spanned {
@@ -40,13 +55,39 @@ struct Spanned {
         if (part == NONE) return;
         for (std::int64_t label = 0; label < sentence.labels; ++label) take(from, NONE, part + label);
     }
+
+    // The score of its best label.
+    double best_label(int widest, const double* scores, std::int64_t head, std::int64_t modifier) const {
+        const std::int64_t part = modifier == 0 ? NONE : sentence.arc(head, modifier);
+        if (part == NONE) return deduction::NEG_INF;
+        return sentence.labels == 1 ? scores[part] : most(widest, scores + part, sentence.labels);
+    }
 };
 
 // Systems with so many kinds of items for each span; the first is the split, the last four are arcs and complete spans.
-template <std::int64_t kinds>
+// Arcs to the right and left are added to the kinds `from_right` and `from_left`.
+template <class System, std::int64_t kinds, std::int64_t from_right, std::int64_t from_left>
 struct PlainSpans : Spanned {
     std::int64_t n_items() const { return spans_end() + n_rooted(); }
     std::int64_t part_of(std::int64_t) const { return NONE; }
+
+    // The best scores of all items: those of labels by vectors, others by their ways.
+    void fill(const double* scores, double* best) const {
+        const auto& system = static_cast<const System&>(*this);
+        const int widest = simd::lanes_in_use();
+        const auto found = [&](std::int64_t item) { best[item] = deduction::best_of(system, item, scores, best); };
+        best[0] = 0.0;
+        std::int64_t own = 1;
+        for (std::int64_t t = 1; t < n_positions(); ++t)
+            for (std::int64_t s = t - 1; s >= 0; --s, own += kinds)
+                for (std::int64_t kind = 0; kind < kinds; ++kind)
+                    if (kind == right)
+                        best[own + right] = best[own + from_right] + best_label(widest, scores, s + base(), t + base());
+                    else if (kind == left)
+                        best[own + left] = best[own + from_left] + best_label(widest, scores, t + base(), s + base());
+                    else found(own + kind);
+        for (; own < n_items(); ++own) found(own);
+    }
 
    protected:
     static constexpr std::int64_t split = 0, right = kinds - 4, left = kinds - 3, whole_left = kinds - 2,
@@ -80,7 +121,7 @@ struct PlainSpans : Spanned {
 };
 
 // Arcs alone: O(n^3).
-struct FirstOrder : PlainSpans<5> {
+struct FirstOrder : PlainSpans<FirstOrder, 5, 0, 0> {
     template <class Take>
     void ways(std::int64_t item, Take&& take) const {
         if (item == 0) return take(NONE, NONE, NONE);
@@ -98,7 +139,7 @@ struct FirstOrder : PlainSpans<5> {
 //
 //     next right, left   what an arc is added to: the arc to the sibling and a split between the two modifiers, or the
 //                        tokens next to the head
-struct Siblings : PlainSpans<7> {
+struct Siblings : PlainSpans<Siblings, 7, 1, 2> {
     template <class Take>
     void ways(std::int64_t item, Take&& take) const {
         if (item == 0) return take(NONE, NONE, NONE);
