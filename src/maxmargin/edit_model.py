@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from maxmargin import _checks, _memory, _threads
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.symbols import SymbolSequences
-from maxmargin.encoders.edits import EditEncoder
+from maxmargin.encoders.edits import EditEncoder, sequence_pair
 from maxmargin.model import Model
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -26,18 +26,22 @@ class EditModel(Model):
 
     encoder: EditEncoder
 
+    @classmethod
+    def levenshtein(cls, n_jobs: int | None = None) -> Self:
+        """The model of equal costs: ``-score_pairs(X)`` is Levenshtein's distance, the least number of edits."""
+        encoder = EditEncoder(gaps="linear", symmetric=True, context=False, known=())
+        return cls(encoder.unit_weights(), encoder, n_jobs=n_jobs)
+
     def score_pairs(self, X: Sequence[Any]) -> FloatArray:
         """The score of the best alignment of each pair of sequences, shape ``(n_examples,)``."""
         with _threads.threads(self.n_jobs):
-            return self._of_pairs(X)[0]
+            return self._best(*_numbered(X))
 
     def match_scores(self, X: Sequence[Any]) -> FloatArray:
         """The score of the best alignment less that of no match: pairs above 0 match; shape ``(n_examples,)``."""
         self._require_verdict()
         with _threads.threads(self.n_jobs):
-            scores, sequences = self._of_pairs(X)
-            first, second = sequences.lengths[: len(scores)], sequences.lengths[len(scores) :]
-            return scores - self.encoder.verdict_scores(self.weights, first, second)
+            return self._margin(*_numbered(X))
 
     def distance(self, X: Sequence[Any]) -> FloatArray:
         """How far apart the sequences of each pair are, shape ``(n_examples,)``.
@@ -49,9 +53,7 @@ class EditModel(Model):
         pair of different symbols scores more than those of equal ones.
         """
         with _threads.threads(self.n_jobs):
-            scores, sequences = self._of_pairs(X)
-            own = self._of_themselves(sequences)
-            return _distance(scores, own[: len(scores)], own[len(scores) :], sequences.lengths, len(scores))
+            return self._distance(*_numbered(X))
 
     def distances(self, first: Sequence[Any], second: Sequence[Any]) -> FloatArray:
         """The :meth:`distance` of every sequence of a list from every one of another, shape ``(n_first, n_second)``."""
@@ -67,20 +69,13 @@ class EditModel(Model):
             _checks.listed(name, own, "a list of sequences") for name, own in (("first", first), ("second", second))
         ]
         rows, columns = (len(own) for own in lists)
-        _memory.require(32.0 * rows * columns, f"{rows} x {columns} distances", "give fewer sequences at a time")
+        _memory.require(48.0 * rows * columns, f"{rows} x {columns} distances", "give fewer sequences at a time")
+        sequences = SymbolSequences.parse(
+            lists[0] + lists[1], lambda at: f"first[{at}]" if at < rows else f"second[{at - rows}]"
+        )
+        one, two = np.repeat(np.arange(rows), columns), rows + np.tile(np.arange(columns), rows)
         with _threads.threads(self.n_jobs):
-            sequences = SymbolSequences.parse(
-                lists[0] + lists[1], lambda at: f"first[{at}]" if at < rows else f"second[{at - rows}]"
-            )
-            one, two = np.repeat(np.arange(rows), columns), rows + np.tile(np.arange(columns), rows)
-            scores = self._best(sequences, one, two)
-            lengths = sequences.lengths
-            if verdict:
-                found = scores - self.encoder.verdict_scores(self.weights, lengths[one], lengths[two])
-            else:
-                own = self._of_themselves(sequences)
-                found = _distance(scores, own[one], own[two], np.concatenate([lengths[one], lengths[two]]), len(one))
-        return found.reshape(rows, columns)
+            return (self._margin if verdict else self._distance)(sequences, one, two).reshape(rows, columns)
 
     def _require_verdict(self) -> None:
         if not self.encoder.nonmatches:
@@ -88,23 +83,39 @@ class EditModel(Model):
                 "the model was not trained to tell pairs that do not match; set nonmatches=True, or use distance"
             )
 
-    def _of_pairs(self, X: Sequence[Any]) -> tuple[FloatArray, SymbolSequences]:
-        """The scores of the best alignments, and the first and then the second sequences."""
-        parsed = self.encoder.parse(checks.examples(X))
-        if parsed.pairs is not None or parsed.gaps is not None:
-            raise ValueError("scores of pairs are for sequences without features of their own; use decision_function")
-        first = np.arange(parsed.n)
-        return self._best(parsed.sequences, first, parsed.n + first), parsed.sequences
-
-    def _of_themselves(self, sequences: SymbolSequences) -> FloatArray:
-        every = np.arange(len(sequences.offsets) - 1)
-        return self._best(sequences, every, every)
-
     def _best(self, sequences: SymbolSequences, first: IntArray, second: IntArray) -> FloatArray:
         return self.encoder.best_scores(self.weights, sequences, first, second)
 
+    def _margin(self, sequences: SymbolSequences, first: IntArray, second: IntArray) -> FloatArray:
+        lengths = sequences.lengths
+        verdict = self.encoder.verdict_scores(self.weights, lengths[first], lengths[second])
+        return self._best(sequences, first, second) - verdict
 
-def _distance(scores: FloatArray, first: FloatArray, second: FloatArray, lengths: IntArray, n: int) -> FloatArray:
-    """Distances from scores of pairs, scores of sequences with themselves, and lengths of the first and second ones."""
-    mean = 0.5 * (lengths[:n] + lengths[n:])
-    return np.asarray((0.5 * (first + second) - scores) / np.maximum(mean, 1.0))
+    def _distance(self, sequences: SymbolSequences, first: IntArray, second: IntArray) -> FloatArray:
+        every, lengths = np.arange(len(sequences.offsets) - 1), sequences.lengths
+        own = self._best(sequences, every, every)
+        mean = np.maximum(0.5 * (lengths[first] + lengths[second]), 1.0)
+        return np.asarray((0.5 * (own[first] + own[second]) - self._best(sequences, first, second)) / mean)
+
+
+def _numbered(X: Sequence[Any]) -> tuple[SymbolSequences, IntArray, IntArray]:
+    """The different sequences of pairs, and for each pair the numbers of its two."""
+    pairs = [x if type(x) is tuple and len(x) == 2 else _plain(x, index) for index, x in enumerate(checks.examples(X))]
+    n = len(pairs)
+    flat = [x[0] for x in pairs] + [x[1] for x in pairs]
+    if set(map(type, flat)) == {str}:  # strings are often repeated: every one is looked at once
+        place = {text: at for at, text in enumerate(dict.fromkeys(flat))}
+        number = np.fromiter(map(place.__getitem__, flat), dtype=np.int64, count=2 * n)
+        return SymbolSequences.parse(list(place), str), number[:n], number[n:]
+    sides = "first", "second"
+    sequences = SymbolSequences.parse(flat, lambda at: f"example {at % n}: its {sides[at // n]} sequence")
+    return sequences, np.arange(n), np.arange(n, 2 * n)
+
+
+def _plain(x: Any, index: int) -> tuple[Any, Any]:
+    given = sequence_pair(x, index)
+    if not (given.pair_features is given.first_features is given.second_features is None):
+        raise ValueError(
+            f"example {index}: scores of pairs are for sequences without features of their own; use decision_function"
+        )
+    return given.first, given.second

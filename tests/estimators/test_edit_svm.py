@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,6 +123,20 @@ def test_distances() -> None:
     assert model.distances([], second).shape == (0, 5)
 
 
+def test_equal_costs_are_levenshteins() -> None:
+    def edits(one: str, two: str) -> int:
+        row = list(range(len(two) + 1))
+        for i, a in enumerate(one, 1):
+            before, row[0] = row[0], i
+            for j, b in enumerate(two, 1):
+                before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
+        return row[-1]
+
+    X = spellings(30)[0] + STRANGE + [("ab" * 30_000, "ab"), ("ba" * 30_000, "b")]
+    wanted = [edits(a, b) for a, b in X]
+    np.testing.assert_array_equal(-mm.EditModel.levenshtein().score_pairs(X), wanted)
+
+
 def test_verdicts(tmp_path: Any) -> None:
     X, y = spellings(24, nonmatches=True)
     model = mm.EditSVM(nonmatches=True).fit(X, y)
@@ -173,6 +189,19 @@ def test_symbols_of_any_kind() -> None:
     assert set(model.model_.encoder.known) == {"the", ("a", 1), 1, 2, 3, "a", "b"}
 
 
+def test_the_example_runs(tmp_path: Path) -> None:
+    path = Path(__file__).parents[2] / "examples" / "learned_edit_distance.py"
+    spec = importlib.util.spec_from_file_location("learned_edit_distance", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = module.compared(np.random.default_rng(0), (240, 60, 100), path=str(tmp_path / "distance.png"))
+    assert (tmp_path / "distance.png").stat().st_size > 10_000
+    assert found["learned"]["f1"] > 0.6
+    assert {"learned", "Levenshtein", "Levenshtein / length", "learned, threshold 0"} == set(found)
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -207,7 +236,6 @@ def test_bad_outputs_and_settings() -> None:
         (None, "y must be"),
         ("ab", "y must be"),
         (False, "set nonmatches=True to learn that"),
-        (True, "give their alignment"),
     ):
         with pytest.raises(ValueError, match=f"example 1: .*{message}"):
             mm.EditSVM().fit(X, [y[0], bad, y[2]])
@@ -223,6 +251,8 @@ def test_bad_outputs_and_settings() -> None:
     ):
         with pytest.raises(ValueError, match=next(iter(settings))):
             clone(mm.EditSVM(**settings)).fit(X, y)
+    with pytest.raises(ValueError, match=r"example 1: True .* without features of symbols .* give their alignment"):
+        mm.EditSVM(symbols=False).fit(X, [y[0], True, y[2]])
     many = [[i, i + 1] for i in range(0, 2000, 2)]
     with pytest.raises(ValueError, match=r"2000 different symbols.*raise min_count"):
         mm.EditSVM().fit([(own, own) for own in many], [[(0, 0), (1, 1)]] * len(many))

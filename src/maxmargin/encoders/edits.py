@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from maxmargin import _checks, _kernels, _memory, _threads
 from maxmargin._messages import shown
@@ -111,7 +112,7 @@ class EditEncoder(Encoder):
 
     def parse(self, X: list[Any]) -> Parsed:
         """The sequences, their symbols numbered, and the features that they bring."""
-        pairs = [_pair(x, index) for index, x in enumerate(X)]
+        pairs = [sequence_pair(x, index) for index, x in enumerate(X)]
         sides = "first", "second"
         sequences = SymbolSequences.parse(
             [one.first for one in pairs] + [one.second for one in pairs],
@@ -235,30 +236,59 @@ class EditEncoder(Encoder):
         return PartFeatures(sp.csr_array(sp.hstack(parts, format="csr")), offsets)
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
-        """Alignments to vertices; False for no match."""
-        return batch.structure.encode([self._alignment(one, index) for index, one in enumerate(y)])
+        """Alignments to vertices; False for no match, True for the alignment with the fewest edits."""
+        hidden = self.hidden(y)
+        alignments = [
+            None if at else self._alignment(one, index) for index, (one, at) in enumerate(zip(y, hidden, strict=True))
+        ]
+        some = np.flatnonzero(hidden)
+        if len(some):
+            own = batch.select(some)
+            found = own.structure.argmax(own.features.scores(self.unit_weights()))
+            for index, alignment in zip(some.tolist(), own.structure.decode(found.z), strict=True):
+                alignments[index] = alignment
+        return batch.structure.encode(alignments)
+
+    def hidden(self, y: Sequence[Any]) -> npt.NDArray[np.bool_]:
+        """Which outputs say that sequences match, but not how; ValueError if there are no symbols to tell."""
+        found = np.array([isinstance(one, (bool, np.bool_)) and bool(one) for one in y], dtype=np.bool_)
+        if found.any() and not self.symbols:
+            raise ValueError(
+                f"example {int(np.argmax(found))}: True says that the sequences match, but not how, and without "
+                "features of symbols there is nothing to begin with; give their alignment"
+            )
+        return found
 
     def _alignment(self, given: Any, index: int) -> IntArray | None:
         if isinstance(given, (bool, np.bool_)):
-            if given:
-                raise ValueError(
-                    f"example {index}: True says that the sequences match, but not how; give their alignment"
-                )
             if not self.nonmatches:
                 raise ValueError(
                     f"example {index}: False says that the sequences do not match; set nonmatches=True to learn that"
                 )
             return None
-        return checks.pairs(given, index, "y", "(k, 2) of aligned positions (i, j)")
+        return checks.pairs(given, index, "y", "(k, 2) of aligned positions (i, j), or True or False")
+
+    def unit_weights(self) -> FloatArray:
+        """Weights under which the best alignments have the fewest edits, and no match is out of the question."""
+        pieces = [np.full(_VERDICT if self.nonmatches else 0, -1e9), *self.features.unit_weights()]
+        starts, weights = np.cumsum([0, *self.widths]), np.zeros(self.n_weights)
+        for start, piece in zip(starts.tolist(), pieces[: 4 if self.affine else 3], strict=False):
+            weights[start : start + len(piece)] = piece
+        return weights
 
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[Any]:
         """Alignments, and False for no match."""
         return [False if output is None else output for output in outputs]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
-        """Twice the common pairs out of all pairs on both sides; with nonmatches, whether the verdict is right."""
+        """Twice the common pairs out of all pairs on both sides; with nonmatches, whether the verdict is right.
+
+        Without nonmatches, a gold output that does not say how the sequences match counts nothing.
+        """
         if self.nonmatches:
             return float((gold is False) == (predicted is False)), 1.0
+        if isinstance(gold, (bool, np.bool_)):
+            return 0.0, 0.0
         right = {tuple(pair) for pair in np.asarray(gold).reshape(-1, 2).tolist()}
         found = {tuple(pair) for pair in np.asarray(predicted).reshape(-1, 2).tolist()}
         return 2.0 * len(right & found), float(len(right) + len(found))
@@ -356,7 +386,8 @@ class EditEncoder(Encoder):
         return cls(**plainly, classes_of=classes, known=known, n_pair_features=pairs, n_gap_features=gaps)
 
 
-def _pair(x: Any, index: int) -> SequencePair:
+def sequence_pair(x: Any, index: int) -> SequencePair:
+    """One input; ValueError naming the example if it is not a pair."""
     if isinstance(x, SequencePair):
         return x
     if not isinstance(x, (tuple, list)) or len(x) != 2:

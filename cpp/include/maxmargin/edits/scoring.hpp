@@ -34,25 +34,26 @@ struct Tables {
     std::array<double, 4> ends;  // more for a pair of first symbols that are equal, that differ; of last symbols
 };
 
-// Scores of gaps and openings of every symbol of the sequences, on either side.
+// The tables of gaps and openings of one side, next to each other: pairs (gap, opening).
 struct Gaps {
-    std::vector<double> gap[2], open[2];
+    std::vector<double> before, after;  // R x R x 2
 
-    void fill(const Sequences& all, const Tables& tables, int threads) {
-        const std::size_t n = all.rows.size();
-        for (int side = 0; side < 2; ++side) gap[side].resize(n), open[side].resize(n);
-        const std::int64_t count = static_cast<std::int64_t>(all.offsets.size()) - 1, R = tables.rows;
-        parallel_each(count, 256, threads, [&](int, std::int64_t s) {
-            for (std::int64_t p = all.offsets[s]; p < all.offsets[s + 1]; ++p) {
-                const std::int64_t own = all.rows[p], before = p > all.offsets[s] ? all.rows[p - 1] : R - 1,
-                                   after = p + 1 < all.offsets[s + 1] ? all.rows[p + 1] : R - 1;
-                for (int side = 0; side < 2; ++side) {
-                    const std::int64_t b = side * R * R + before * R + own, a = side * R * R + own * R + after;
-                    gap[side][p] = tables.gap_before[b] + tables.gap_after[a];
-                    open[side][p] = tables.open_before[b] + tables.open_after[a];
-                }
-            }
-        });
+    Gaps(const Tables& tables, int side) {
+        const auto square = static_cast<std::size_t>(tables.rows * tables.rows), start = side * square;
+        before.resize(2 * square), after.resize(2 * square);
+        for (std::size_t at = 0; at < square; ++at) {
+            before[2 * at] = tables.gap_before[start + at], before[2 * at + 1] = tables.open_before[start + at];
+            after[2 * at] = tables.gap_after[start + at], after[2 * at + 1] = tables.open_after[start + at];
+        }
+    }
+
+    // Of the symbol at place p of a sequence that begins at `begin` and ends before `end`.
+    MM_INLINE void get(const std::int32_t* rows, std::int64_t p, std::int64_t begin, std::int64_t end, std::int64_t R,
+                       double& gap, double& open) const {
+        const std::int64_t own = rows[p], left = p > begin ? rows[p - 1] : R - 1,
+                           right = p + 1 < end ? rows[p + 1] : R - 1;
+        const double *b = before.data() + 2 * (left * R + own), *a = after.data() + 2 * (own * R + right);
+        gap = b[0] + a[0], open = b[1] + a[1];
     }
 };
 
@@ -67,7 +68,8 @@ struct Lanes {
 
 // Aligns the pairs of `lanes`.
 template <class Vec>
-MM_INLINE void align_at(const Sequences* all, const Tables* tables, const Gaps* gaps, Lanes* lanes) {
+MM_INLINE void align_at(const Sequences* all, const Tables* tables, const Gaps* deletions, const Gaps* insertions,
+                        Lanes* lanes) {
     constexpr std::int64_t L = simd::lanes<Vec>;
     constexpr double never = -std::numeric_limits<double>::infinity();
     std::int64_t n = 0, m = 0, R = tables->rows;
@@ -87,8 +89,10 @@ MM_INLINE void align_at(const Sequences* all, const Tables* tables, const Gaps* 
             const bool inside = j <= columns[l];
             const std::int64_t p = right[l] + j - 1;
             symbol[j * L + l] = inside ? all->rows[p] : 0;
-            gap[j * L + l] = inside ? gaps->gap[1][p] : 0.0;
-            open[j * L + l] = inside ? gaps->open[1][p] : 0.0;
+            gap[j * L + l] = open[j * L + l] = 0.0;
+            if (inside)
+                insertions->get(all->rows.data(), p, right[l], right[l] + columns[l], R, gap[j * L + l],
+                                open[j * L + l]);
         }
     }
     const Vec none = Vec{} + never;
@@ -103,14 +107,15 @@ MM_INLINE void align_at(const Sequences* all, const Tables* tables, const Gaps* 
     for (std::int64_t l = 0; l < L; ++l)
         if (rows[l] == 0) lanes->score[l] = best[columns[l] * L + l];
     for (std::int64_t i = 1; i <= n; ++i) {
-        Vec own_gap = Vec{}, own_open = Vec{};
+        double edge_gap[L] = {}, edge_open[L] = {};
         const double* table[L];
         for (std::int64_t l = 0; l < L; ++l) {
             const bool inside = i <= rows[l];
             const std::int64_t p = left[l] + i - 1;
             table[l] = tables->pairs.data() + (inside ? all->rows[p] * R : 0);
-            if (inside) own_gap[l] = gaps->gap[0][p], own_open[l] = gaps->open[0][p];
+            if (inside) deletions->get(all->rows.data(), p, left[l], left[l] + rows[l], R, edge_gap[l], edge_open[l]);
         }
+        const Vec own_gap = simd::load<Vec>(edge_gap), own_open = simd::load<Vec>(edge_open);
         for (std::int64_t j = 1; j <= m; ++j)
             for (std::int64_t l = 0; l < L; ++l) pair[j * L + l] = table[l][symbol[j * L + l]];
         for (std::int64_t l = 0; l < L; ++l) {
@@ -154,8 +159,7 @@ inline void best_scores(const Sequences& all, const Tables& tables, std::span<co
         std::vector<std::int64_t> order, other;
         std::vector<std::int64_t> count;
     };
-    Gaps gaps;
-    gaps.fill(all, tables, threads);
+    const Gaps deletions(tables, 0), insertions(tables, 1);
     const int width = simd::lanes_in_use();
     std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
     const auto body = [&](int thread, std::int64_t begin, std::int64_t end) {
@@ -177,7 +181,7 @@ inline void best_scores(const Sequences& all, const Tables& tables, std::span<co
                 const std::int64_t p = other[std::min<std::int64_t>(at + l, end - begin - 1)];
                 lanes.first[l] = first[p], lanes.second[l] = second[p];
             }
-            align(width, &all, &tables, &gaps, &lanes);
+            align(width, &all, &tables, &deletions, &insertions, &lanes);
             for (int l = 0; l < width && at + l < end - begin; ++l) out[other[at + l]] = lanes.score[l];
         }
     };

@@ -17,6 +17,9 @@ from maxmargin.structures.base import IntArray
 _CODES = 0x110000
 """Code points of Unicode."""
 
+_FEW = 1 << 16
+"""Below so many characters sorting them is faster than a table of all code points."""
+
 
 @dataclass(frozen=True, eq=False)
 class SymbolSequences:
@@ -53,6 +56,9 @@ class SymbolSequences:
         lengths = np.fromiter(map(len, strings), dtype=np.int64, count=len(strings))
         _memory.require(16.0 * float(lengths.sum()), "the characters of all strings", "give fewer strings at a time")
         codes = np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        if len(codes) < _FEW:
+            few, numbers = np.unique(codes, return_inverse=True)
+            return cls(offsets_of(lengths), numbers.astype(np.int32), tuple(map(chr, few.tolist())))
         found = np.zeros(_CODES, dtype=np.bool_)
         found[codes] = True
         number = np.cumsum(found, dtype=np.int32) - np.int32(1)
