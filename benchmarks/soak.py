@@ -100,6 +100,11 @@ def sentences(rng: np.random.Generator) -> Data:
     return X, y
 
 
+def pairings(rng: np.random.Generator) -> Data:
+    sizes = 2 * rng.integers(1, 4, size=5)
+    return [rng.standard_normal((n, n, 3)) for n in sizes], [rng.permutation(n).reshape(-1, 2) for n in sizes]
+
+
 L2, L1 = {"C": 0.5}, {"C": 0.5, "norm": "l1"}
 KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dict[str, Any], Any]] = [
     (mm.ChainSVM, chains, L2, "auto"),
@@ -121,7 +126,11 @@ KINDS: list[tuple[Callable[..., Any], Callable[[np.random.Generator], Data], dic
     (mm.SegmentSVM, segments, L2, "auto"),
     (mm.DependencySVM, sentences, {**L2, "single_root": False}, "auto"),
     (mm.DependencySVM, sentences, {**L2, "projective": False}, mm.Mira()),
+    (mm.PairingSVM, pairings, {**L2, "perfect": True}, mm.Extragradient()),
 ]
+
+MANNERS = 5
+"""Ways of using a kind, see :func:`one_round`."""
 
 
 def interrupt(record: Any) -> None:
@@ -135,7 +144,7 @@ def one_round(number: int, folder: Path) -> None:
     estimator, data, settings, solver = KINDS[number % len(KINDS)]
     X, y = data(np.random.default_rng(number))
     made = estimator(**settings, solver=solver, max_iter=20, tol=1e-2, random_state=0)
-    manner = number // len(KINDS) % 5
+    manner = number // len(KINDS) % MANNERS
     if manner == 0:
         made.fit(X, y).predict(X)
     elif manner == 1:

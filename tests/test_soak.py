@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,8 @@ def test_many_fits_leave_nothing_behind():
 
     In a process of its own, whose memory no other test has grown and cut up.
     """
-    once = 75  # every kind in every manner
+    soak = runpy.run_path(str(BENCHMARK))
+    once = len(soak["KINDS"]) * soak["MANNERS"]
     command = [sys.executable, str(BENCHMARK), "--fits", str(2 * once), "--first", str(once)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     grown = json.loads(answer.stdout)["grown"]

@@ -75,6 +75,11 @@ def edits(rng: np.random.Generator) -> Data:
     return mm.EditSVM(), list(zip(words, others, strict=True)), [[(0, 0), (1, 1)] for _ in words]
 
 
+def pairings(rng: np.random.Generator) -> Data:
+    X = [rng.normal(size=(4, 4, 2)) for _ in range(N)]
+    return mm.PairingSVM(perfect=True), X, [[[0, 1], [2, 3]] if x[0, 1, 0] > 0 else [[0, 2], [1, 3]] for x in X]
+
+
 def programs(rng: np.random.Generator) -> Data:
     """One of three parts, as a linear program."""
     X = [mm.Program(rows(rng, 3, 2), A_eq=np.ones((1, 3)), b_eq=np.ones(1)) for _ in range(N)]
@@ -105,6 +110,7 @@ ESTIMATORS: dict[str, Callable[[np.random.Generator], Data]] = {
     "candidates": candidates(),
     "all candidates": candidates("all"),
     "nearest candidates": candidates("nearest"),
+    "pairing": pairings,
     "program": programs,
     "segments": segments,
 }

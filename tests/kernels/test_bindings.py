@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from maxmargin import _kernels
-from maxmargin.structures import Chain, Cut, Lattice, Matching
+from maxmargin.structures import Chain, Cut, Lattice, Matching, Pairing
 from maxmargin.tasks import _kernels as task_kernels
 
 CHAIN, CUT, MATCHING = Chain([2], 2), Cut([2], [[0, 1]], [0, 1]), Matching.dense([(2, 2)])
 LATTICE = Lattice.confusion_network([1, 2], [0, 2])._batch
+PAIRING = Pairing.dense([3])._batch
 PATHS = np.array([0, 1]), np.array([0, 2]), np.array([0, 1], dtype=np.int32), np.array([0])
 PATTERN = np.array([0, 1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
 SUPPORT = _kernels.Support(*PATTERN, 2)
@@ -94,6 +95,13 @@ CALLS = {
         _kernels.matching_project,
         (MATCHING._batch, np.ones(4), 1e-8, False, np.zeros(4), *outputs(4), np.zeros((1, 2), dtype=np.int32), 1),
     ),
+    "pairing_batch": (
+        _kernels.PairingBatch,
+        (np.array([0, 2]), np.array([0, 1]), np.array([[0, 1]], dtype=np.int32), True),
+    ),
+    "pairing_argmax": (PAIRING.argmax, (np.ones(3), *outputs(3), 1)),
+    "pairing_k_best": (PAIRING.k_best, (1, np.ones(3), *outputs(3), 1)),
+    "pairing_duals": (PAIRING.duals, (np.ones(3), np.zeros(3), np.zeros(1, dtype=np.int8), 1)),
     "hull": (_kernels.HullBatch, (np.array([8]), 1e-8)),
     "attribute_count": (task_kernels.attribute_count, (np.zeros(2, dtype=np.uint8),)),
     "attribute_scan": (
