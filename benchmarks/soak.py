@@ -160,7 +160,7 @@ def one_round(number: int, folder: Path) -> None:
             made.fit(X, broken)
         except (ValueError, TypeError):
             return
-        if estimator is not mm.MatchingSVM:  # a node may lack a link
+        if estimator not in (mm.MatchingSVM, mm.EditSVM):  # a node or a letter may lack a link
             raise AssertionError(f"{estimator.__name__} takes labels that do not fit its input")
     else:
         checkpoint = Checkpoint(folder / "run", every=0)
