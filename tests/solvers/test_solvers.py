@@ -70,7 +70,7 @@ def test_memory_efficient_equals_stored(geometry: mm.solvers.Geometry, kind: str
     common = {"geometry": geometry, "inexact": 0.0, "restart": False}
     assume(mm.DualExtragradient(**common).unsupported(problem) is None)
     stored, shards, whole = (  # at an optimum to rounding the best of equal weights would be a matter of chance
-        run(problem, mm.DualExtragradient(**settings, **common), tol=1e-6, max_iter=40)
+        run(problem, mm.DualExtragradient(**settings, **common), tol=1e-6, max_iter=20)
         for settings in ({}, {"store_duals": False, "shard_parts": 25}, {"store_duals": False})
     )
     atol = 1e-9 if geometry == mm.Euclidean() else 1e-8
