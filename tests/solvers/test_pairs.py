@@ -180,7 +180,7 @@ def test_pairs(name: str, kind: str) -> None:
         share, most = SLOW.get(name, (0.05, ITERATIONS)) if solver.minimizes else (1.0, PASSES)
         most *= 2 if kind == "associative" else 1  # whose gaps close slowly with a light penalty
         demanded = reach if plain and (name not in WITH_RIDGE or problem.region.ridge is not None) else None
-        tol, iterations = demanded or (share if solver.minimizes else TOL, most)
+        tol, iterations = demanded or (max(TOL, share / 4 if solver.minimizes else 0.0), most)
         solution = run(problem, solver, tol=tol, max_iter=iterations, random_state=0)
         certificate = solution.certificate
         lower, upper = bounds(kind, region, rescaling, slack)
