@@ -72,7 +72,9 @@ def chart(words: list[str]) -> mm.SpanChart:
     lowest = np.array([[depth[b : e + 1].min() if b < e else 0 for e in range(n + 1)] for b in range(n)])
     begin, end = mm.spans_of(n).T
     matched = (depth[begin] == depth[end]) & (lowest[begin, end] >= depth[begin])
-    inside = np.array([lowest[b + 1, e - 1] > depth[b] if e - b > 2 else False for b, e in zip(begin, end, strict=True)])
+    inside = np.array(
+        [lowest[b + 1, e - 1] > depth[b] if e - b > 2 else False for b, e in zip(begin, end, strict=True)]
+    )
     eye, several = np.eye(size), end - begin > 1
     kinds = np.stack([matched & several, matched & inside, several, np.ones(len(begin))], axis=1)
     spans = np.hstack([kinds, eye[numbers[begin]], eye[numbers[end - 1]]])

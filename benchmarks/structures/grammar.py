@@ -149,13 +149,16 @@ class Pcfg:
         over = [("tag " + tag,) for tag in tags]
         binary, unary = ([rule for rule in self.rules if len(rule) == size] for size in (3, 2))
         self.all = [*binary, *unary, *over]
-        self.symbols = {name: i for i, name in enumerate(dict.fromkeys(["TOP", *(s for rule in self.all for s in rule)]))}
+        self.symbols = {
+            name: i for i, name in enumerate(dict.fromkeys(["TOP", *(s for rule in self.all for s in rule)]))
+        }
         numbers = [[self.symbols[name] for name in rule] for rule in self.all]
         sizes = len(binary), len(binary) + len(unary)
-        self.arguments = (
-            len(self.symbols), numbers[: sizes[0]], numbers[sizes[0] : sizes[1]], [row[0] for row in numbers[sizes[1] :]]
-        )  # fmt: skip
-        self.logs = np.array([math.log(self.rules[rule] / left[rule[0]]) for rule in self.all[: sizes[1]]] + [0.0] * len(over))
+        tag_numbers = [row[0] for row in numbers[sizes[1] :]]
+        self.arguments = len(self.symbols), numbers[: sizes[0]], numbers[sizes[0] : sizes[1]], tag_numbers
+        self.logs = np.array(
+            [math.log(self.rules[rule] / left[rule[0]]) for rule in self.all[: sizes[1]]] + [0.0] * len(over)
+        )
         self.first_tag, self.tag_numbers = sizes[1], {tag: i for i, tag in enumerate(tags)}
 
     def _count(self, tree: Any, tags: list[str]) -> None:
@@ -232,8 +235,10 @@ class Words:
             return self.known[word]
         form = [word[0].isupper(), any(c.isdigit() for c in word), "-" in word, word.endswith("s")]
         ending = ["ed", "ing", "ly", "er", "ion", "al"]
-        return 3 + sum(1 << i for i, bit in enumerate(form) if bit) + 16 * next(
-            (i + 1 for i, end in enumerate(ending) if word.endswith(end)), 0
+        return (
+            3
+            + sum(1 << i for i, bit in enumerate(form) if bit)
+            + 16 * next((i + 1 for i, end in enumerate(ending) if word.endswith(end)), 0)
         )
 
 
@@ -316,7 +321,8 @@ class SpanFeatures:
         values, times = np.unique(np.concatenate(seen), return_counts=True)
         self.values = values[times >= least]
 
-    def __call__(self, sentence: Sentence) -> sp.csr_array:
+    def rows(self, sentence: Sentence) -> sp.csr_array:
+        """The features of all spans of a sentence, one row each."""
         found = templates(sentence, self.words)
         place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
         kept = self.values[place] == found
@@ -346,12 +352,12 @@ def treebank(folder: Path, passes: int, test: bool, most: int | None) -> dict[st
     }
     begun = cpu()
     features = SpanFeatures(train)
-    X = [features(sentence) for sentence in train]
+    X = [features.rows(sentence) for sentence in train]
     made = cpu()
     svm = mm.GrammarSVM(solver=mm.Mira(aggressiveness=0.1), max_iter=passes, random_state=0, n_jobs=1)
     svm.fit(X, [sentence.tree for sentence in train])
     trained = cpu()
-    X_new = [features(sentence) for sentence in held_out]
+    X_new = [features.rows(sentence) for sentence in held_out]
     new = cpu()
     trees = svm.predict(X_new)
     parsed = cpu()
@@ -387,7 +393,7 @@ def speed() -> Iterator[tuple[str, Any]]:
                 "marginals": lambda chart=chart, scores=scores: chart.marginals(scores),
                 "10 best": lambda chart=chart, scores=scores: chart.k_best(scores, 10),
             }
-            yield f"{name}, {n} tokens", {what: significant(1e3 * timed(call)) for what, call in calls.items()}
+            yield f"{name}, {n} tokens", {what: significant(1e3 * timed(call, 5)[1]) for what, call in calls.items()}
 
 
 def random_grammar(n: int, rng: np.random.Generator) -> Derivations:

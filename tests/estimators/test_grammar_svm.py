@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from data import charts
@@ -225,3 +228,14 @@ def test_input_that_is_refused():
 def test_grammars_that_are_refused(rules, settings, message):
     with pytest.raises(ValueError, match=message):
         mm.Grammar(rules, **settings)
+
+
+def test_the_example_runs(tmp_path, capsys):
+    path = Path(__file__).parents[2] / "examples" / "operator_precedence.py"
+    spec = importlib.util.spec_from_file_location("operator_precedence", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    outcome = module.main(str(tmp_path / "tree.png"), 25, 6)
+    assert (tmp_path / "tree.png").stat().st_size > 10_000
+    assert outcome["F1"] > 0.8
+    assert "the tree that was found" in capsys.readouterr().out
