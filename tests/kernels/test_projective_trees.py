@@ -54,6 +54,7 @@ def test_k_best_and_marginals_equal_enumeration(seed: int, k: int) -> None:
         listed = {points.z[own].tobytes() for points in ranks[: len(wanted)]}
         assert len(listed) == len(wanted)
         assert listed <= {row.tobytes() for row in outputs}
+        np.testing.assert_allclose(structure.log_outputs()[i], np.log(len(outputs)), atol=1e-10)
         if not len(wanted):
             assert sums.status[i] == PointStatus.ABSENT
             continue

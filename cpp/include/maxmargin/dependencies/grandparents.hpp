@@ -181,9 +181,11 @@ struct Grandparents : Spanned {
             for (std::int64_t above = high + 1; above <= n; ++above) to[above] += scores[later + above];
             return;
         }
-        for (std::int64_t above = 0; above <= n; ++above)
-            if (above < low || above > high)
-                to[above] += deduction::at(scores, sentence.grandparent(above, head, modifier));
+        const Listed& listed = sentence.grandparent_list;
+        const std::int64_t row = modifier * (n + 1) + head,
+                           begin = sentence.n_arcs * sentence.labels + sentence.n_siblings;
+        for (std::int32_t at = listed.first[row]; at < listed.first[row + 1]; ++at)
+            to[listed.third[at]] += scores[begin + at];
     }
 
     enum Kind : std::int64_t { split, next_right, next_left, right, left, whole_left, whole_right };

@@ -16,6 +16,7 @@ bytes of memory. The derivation of a tree is unique, so marginals, k-best lists 
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ import numpy.typing as npt
 
 from maxmargin import _kernels, _memory
 from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges
-from maxmargin.structures.base import Block, IntArray
+from maxmargin.structures.base import Block, FloatArray, IntArray
 from maxmargin.structures.deductions.base import Deduction
 from maxmargin.structures.dependencies.base import DependencyTrees
 
@@ -190,6 +191,27 @@ class ProjectiveTrees(DependencyTrees, Deduction):
         is_there = found < len(keys)
         is_there[is_there] = keys[found[is_there]] == wanted[is_there]
         return start + found[is_there]
+
+    def log_outputs(self) -> FloatArray:
+        """The natural logarithm of the number of trees of each sentence.
+
+        Of all arcs they are ``C(3n - 2, n - 1) / n`` with one root and ``C(3n, n) / (2n + 1)`` with several, times
+        ``K^n`` for the labels; of listed arcs they are counted.
+        """
+        if self.arcs is not None:
+            bare = ProjectiveTrees.__new__(ProjectiveTrees)
+            bare.n_tokens, bare.n_labels, bare.single_root, bare.arcs = self.n_tokens, 1, self.single_root, self.arcs
+            bare.siblings = bare.grandparents = None
+            bare.blocks = (Block("arcs", self.blocks[0].offsets // self.n_labels),)
+            trees = bare.marginals(np.zeros(bare.n_parts)).value
+        else:
+            n = self.n_tokens
+            top, below = (3 * n - 2, n - 1) if self.single_root else (3 * n, n)
+            factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 3 * int(n.max(initial=0)) + 1)))])
+            trees = factorial[top] - factorial[below] - factorial[top - below]
+            trees -= np.log(n if self.single_root else 2 * n + 1)
+        counts: FloatArray = trees + self.n_tokens * math.log(self.n_labels)
+        return counts
 
     def select(self, indices: npt.ArrayLike) -> Self:
         """See :meth:`DependencyTrees.select`."""
