@@ -185,7 +185,7 @@ def solver_row(pairs: AnnotatedPairs, solver: mm.solvers.Solver | str, limit: fl
     for held in folds(len(pairs), k, SEED):
         part = pairs.select(np.setdiff1d(np.arange(len(pairs)), held))
         with clock() as elapsed:
-            model = train_examples(part, run, hooks=Imputation(part, rounds=0))
+            model = train_examples(part, run, hooks=Imputation(rounds=0))
             seconds += elapsed()
         found[pairs.batch.matchings.grid_of(held)] = pairs.select(held).margins(model.weights) > 0
         solution = model.training.solution

@@ -97,8 +97,9 @@ def test_selected_pairs_are_those_built_alone():
     whole, chosen = annotated(lexical=True), np.array([3, 0, 3, 7])
     part, alone = whole.select(chosen), annotated(SOME.select(chosen.tolist()), lexical=True)
     assert len(part) == 4
-    for name in ("sure", "possible", "loss_weight"):
+    for name in ("sure", "possible"):
         np.testing.assert_array_equal(getattr(part, name), getattr(alone, name))
+    np.testing.assert_array_equal(part.good.given, alone.good.given)
     np.testing.assert_array_equal(part.batch.prior, alone.batch.prior)
     np.testing.assert_array_equal(part.gold.dense(), alone.gold.dense())
     np.testing.assert_array_equal(part.batch.features.to_sparse().toarray(), alone.batch.features.to_sparse().toarray())
@@ -113,7 +114,7 @@ def test_gold_outputs_are_legal(fertility):
     structure, rng = pairs.batch.structure, np.random.default_rng(fertility)
     kept = cells_of(pairs)
     for scale in (None, 0.0, 1e-6, 1.0, 1e6):
-        made = pairs if scale is None else pairs.imputed(scale * rng.standard_normal(pairs.batch.features.n_weights))
+        made = pairs if scale is None else pairs.completed(scale * rng.standard_normal(pairs.batch.features.n_weights))
         output = made.gold.dense()
         np.testing.assert_array_equal(structure.encode(structure.decode(output)), output)
         assert not (cells_of(made) & ~pairs.possible).any()
@@ -134,7 +135,7 @@ def test_gold_outputs_are_legal(fertility):
     assert ((used[0][at[0]] >= fertility) | (used[1][at[1]] >= fertility))[left_out].all()
     wanted = np.zeros(pairs.batch.features.n_weights)
     wanted[0] = 1.0  # the bias: as many links as there is room for
-    assert cells_of(pairs.imputed(wanted)).sum() > kept.sum()
+    assert cells_of(pairs.completed(wanted)).sum() > kept.sum()
 
 
 @pytest.mark.parametrize("fertility", [1, 2])
@@ -146,7 +147,7 @@ def test_imputed_outputs_are_the_best_that_references_allow(fertility):
     for seed in range(10):
         weights = np.random.default_rng(seed).standard_normal(pairs.batch.features.n_weights)
         scores = pairs.batch.features.scores(weights)
-        output = pairs.imputed(weights).gold.dense()
+        output = pairs.completed(weights).gold.dense()
         for p, reference in enumerate(references):
             begin, end = structure.blocks[0].offsets[p : p + 2]
             where = grid.cells[grid.grid_start[p] : grid.grid_start[p + 1]] - begin
@@ -219,7 +220,7 @@ def test_more_sure_links_than_room():
     assert kept.sum() == 2
     costs = crowded.problem(settings_of(), 1.0).leading_costs[crowded.batch.matchings.cells]
     np.testing.assert_array_equal(costs, np.where(kept, -2.0, 0.0))
-    assert cells_of(crowded.imputed(np.zeros(crowded.batch.features.n_weights))).sum() == 2
+    assert cells_of(crowded.completed(np.zeros(crowded.batch.features.n_weights))).sum() == 2
 
 
 def test_scores_are_those_of_the_metrics():
@@ -239,7 +240,7 @@ def test_scores_are_those_of_the_metrics():
 def test_training_ends_with_a_certificate_and_fits(lexical):
     pairs = annotated(lexical=lexical)
     settings = settings_of(solver=Extragradient(), tol=1e-2, max_iter=3000)
-    model = train_examples(pairs, settings, hooks=Imputation(pairs, 1))
+    model = train_examples(pairs, settings, hooks=Imputation(1))
     assert model.training.solution.certificate.relative_gap <= 1e-2
     assert pairs.evaluate(pairs.margins(model.weights) > 0).aer < 0.05
 
@@ -249,7 +250,7 @@ def test_rounds_lower_the_loss_that_is_meant():
     pairs = annotated(SOME.select(range(20)), lexical=True)
     objective = []
     for rounds in range(3):
-        model = train_examples(pairs, settings_of(0.1, tol=1e-4), hooks=Imputation(pairs, rounds))
+        model = train_examples(pairs, settings_of(0.1, tol=1e-4), hooks=Imputation(rounds))
         objective.append(model.training.solution.certificate.primal)
         assert model.training.solution.why.startswith("alignments, a few hundred weights: simplicial decomposition")
     assert objective[1] <= objective[0] * (1 + 1e-3)

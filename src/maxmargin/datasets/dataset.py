@@ -36,7 +36,7 @@ from maxmargin.structures.sparse import SparsePoint
 if TYPE_CHECKING:
     from maxmargin.datasets.recipe import Recipe
 
-FORMAT = 2
+FORMAT = 3
 _LONGEST = 600
 """Characters of an encoder's settings that are kept as they are."""
 INDEX, ENCODER, JOURNAL, NONE = "index.json", "encoder.model", "building.jsonl", "none.shard"

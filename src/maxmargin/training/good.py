@@ -12,7 +12,7 @@ from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.execution import ShardedProblem
 from maxmargin.model import Model
 from maxmargin.optimization.solver import Start
-from maxmargin.problem import BaseProblem, PartialOutputs, Problem
+from maxmargin.problem import PartialOutputs, Problem
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.training.hooks import Hooks
@@ -23,8 +23,8 @@ class BestGood(Hooks):
 
     A concave-convex procedure: a round takes one good output of each example as gold (or, in the first round of outputs
     that are known in part, a mean of them); the others are neither right nor wrong. The next round takes those of the
-    largest score under its weights, which lowers the objective, until none changes. A round that ends above the
-    objective at its start, as its run was not exact enough, is dropped, and is the last one.
+    largest score under its weights, which lowers the objective, until none changes. A round in memory that ends above
+    the objective at its start, as its run was not exact enough, is dropped, and is the last one.
 
     Args:
         rounds: how many at most.
@@ -48,7 +48,9 @@ class BestGood(Hooks):
     ) -> tuple[Examples, Problem, Start | None]:
         """Start from the weights of the round before."""
         self._examples, self._problem = examples, problem
-        return examples, problem, self._start(examples, problem, previous)
+        start = self._start(examples, previous)
+        self._begun = np.inf if start is None or start.weights is None else problem.objective(start.weights)
+        return examples, problem, start
 
     def begin_sharded(
         self, dataset: ShardedDataset, problem: ShardedProblem, previous: Model | None
@@ -60,15 +62,13 @@ class BestGood(Hooks):
                 'stays as it is; use "all" or "nearest", or train in memory'
             )
         self._examples = dataset if previous is None else self._examples
-        return dataset, problem, self._start(dataset, problem, previous)
+        return dataset, problem, self._start(dataset, previous)
 
-    def _start(self, examples: Examples | ShardedDataset, problem: BaseProblem, previous: Model | None) -> Start | None:
+    def _start(self, examples: Examples | ShardedDataset, previous: Model | None) -> Start | None:
         if previous is None:
             return None
         weights = examples.encoder.to_training(previous.encoder, previous.weights)
-        weights = weights if examples.anchor is None else weights - examples.anchor
-        self._begun = problem.region.penalty(weights) + problem.evaluate(weights).value
-        return Start(weights)
+        return Start(weights if examples.anchor is None else weights - examples.anchor)
 
     def lowers(self, model: Model) -> bool:
         """Whether the objective at the end of a round is not above that of the weights that it started from."""

@@ -295,8 +295,8 @@ BEST = "never was written with the best weights so far"
         (1, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BARE),  # in the first run, which chooses settings
         (1, 0, ("train", *TRAIN, *FAST, *OUT), BEST),  # from weights of the package
         (3, 1, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BEST),  # in a later one
-        (16, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BARE),  # in the last three, for the model itself
-        (17, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BEST),
+        (13, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BARE),  # in the last three, for the model itself
+        (14, 0, ("train", *TRAIN, *FAST, *OUT, "--start", "none"), BEST),
         (1, 0, (*FEW, *OUT), BEST),
         (1, 0, FEW, NO_LINKS),
     ],

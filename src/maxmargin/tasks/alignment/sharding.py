@@ -101,13 +101,13 @@ class AlignmentRecipe(Recipe):
             yield [(pair.source, pair.target) for pair in pairs]
 
     def examples(self, encoder: Encoder, block: DataBlock) -> Examples:
-        """Encode pairs; links that are possible, but not sure, have no loss."""
+        """Encode pairs; links that are possible, but not sure, are unknown."""
         assert isinstance(encoder, AlignmentEncoder)
         pairs, references = _checked(block.X, block.y)
         translation = self._translation or encoder.translation()
         found = annotated(encoder, pairs, references, translation)
         batch = Batch(found.batch.structure, found.batch.features)
-        return Examples(encoder, batch, found.gold, loss_weight=found.loss_weight)
+        return Examples(encoder, batch, found.gold, good=found.good)
 
 
 def _checked(X: Any, y: Any) -> tuple[list[SentencePair], list[Reference]]:

@@ -323,7 +323,7 @@ def choose_and_train(
 
     def run(some: Pairs, chosen: Candidate) -> FloatArray:
         with said_of(f"while choosing settings, at C={chosen['C']:g} and false_negative={chosen['false_negative']:g}"):
-            model = train_examples(some, settings.of_run(chosen, tol), hooks=Imputation(some, settings.rounds))
+            model = train_examples(some, settings.of_run(chosen, tol), hooks=Imputation(settings.rounds))
         assert model.training is not None
         if model.weights.any():
             done.append((chosen, model))
@@ -366,7 +366,7 @@ def choose_and_train(
     stages.begin("training", 1)
     with said_of("in a round before the last", only_if=lambda: model.metadata.get("status") == Status.CONVERGED):
         how = replace(settings.of_run(best, settings.tol), checkpoint=saved)
-        model = train_examples(pairs, how, hooks=Imputation(pairs, settings.rounds))
+        model = train_examples(pairs, how, hooks=Imputation(settings.rounds))
     stages.advance()
     assert isinstance(model, AlignerModel)
     assert model.training is not None
