@@ -196,8 +196,7 @@ class Examples:
     def completed(self, weights: FloatArray) -> Self:
         """With the best outputs under some weights that agree with the known parts as gold ones."""
         assert isinstance(self.good, PartialOutputs)
-        gold, good = self.good.best(self.batch.structure, self.batch.features.scores(weights))
-        return replace(self, gold=gold, good=good)
+        return replace(self, gold=self.good.completed(self.batch.structure, self.batch.features, weights))
 
     @property
     def has_costs(self) -> bool:

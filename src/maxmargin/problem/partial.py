@@ -64,7 +64,10 @@ class PartialOutputs(GoodSets):
         if (structure.part_bound[structure.variable_parts] > 1.0).any():
             raise ValueError(f"parts of this {structure.name} are counts, which are not in or out; give whole outputs")
         found = cls(_with_rivals(structure, parts.astype(np.int8)), formulation)
-        found.best(structure, np.zeros(structure.n_parts))
+        for examples in structure.consecutive():
+            own = structure.select(examples)
+            first = int(examples[0]) if len(examples) else 0
+            found.select(structure, examples)._best(own, np.zeros(own.n_parts), first)
         return found
 
     def unsupported(self, structure: Structure) -> str | None:
@@ -80,14 +83,28 @@ class PartialOutputs(GoodSets):
 
     def best(self, structure: Structure, augmented: FloatArray) -> tuple[SparsePoint, Self]:
         """See :meth:`GoodSets.best`."""
-        found = argmax_given(structure, augmented, self.given)
+        return self._best(structure, augmented, 0), self
+
+    def _best(self, structure: Structure, scores: FloatArray, first: int) -> SparsePoint:
+        """``first``: the number of the first example, for errors."""
+        found = argmax_given(structure, scores, self.given)
         bad = found.status > PointStatus.INEXACT
         if bad.any():
             index = int(np.argmax(bad))
+            where = f"example {first + index}"
             if found.status[index] == PointStatus.NONFINITE:
-                raise ValueError(f"example {index}: its scores are not finite; check the features and start weights")
-            raise ValueError(f"example {index}: no output agrees with what is given; correct it, or give less")
-        return SparsePoint.of(structure, found.z), self
+                raise ValueError(f"{where}: its scores are not finite; check the features and start weights")
+            raise ValueError(f"{where}: no output agrees with what is given; correct it, or give less")
+        return SparsePoint.of(structure, found.z)
+
+    def completed(self, structure: Structure, features: Features, weights: FloatArray) -> SparsePoint:
+        """The best good outputs under some weights, found piece by piece."""
+        pieces = []
+        for examples in structure.consecutive():
+            own, first = structure.select(examples), int(examples[0]) if len(examples) else 0
+            scores = features.select(examples).scores(weights)
+            pieces.append((examples, self.select(structure, examples)._best(own, scores, first)))
+        return SparsePoint.joined(structure, pieces)
 
     def mean(self, structure: Structure) -> SparsePoint:
         """A point amid the good outputs of each example: the gold point of the relaxed hinge."""
@@ -109,7 +126,7 @@ class PartialOutputs(GoodSets):
         weights = features.adjoint(mean.dense() - anything)
         if nonnegative is not None:
             weights[nonnegative] = np.maximum(weights[nonnegative], 0.0)
-        return self.best(structure, features.scores(weights))[0]
+        return self.completed(structure, features, weights)
 
     def costs(self, structure: Structure, loss: Loss) -> FloatArray:
         """What each variable part costs by the known parts alone, packed, shape ``(starts[1],)``.

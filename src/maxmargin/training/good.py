@@ -86,16 +86,17 @@ class BestGood(Hooks):
         if self.settled:
             return None
         self.objectives.append(model.training.solution.certificate.primal)
-        weights = examples.encoder.to_training(model.encoder, model.weights)
         if isinstance(examples, ShardedDataset):
+            weights = examples.encoder.to_training(model.encoder, model.weights)
             return None if self.done >= self.rounds else examples.changed(Completed(weights))
-        completed = self._completed(examples, weights)
+        completed = self._completed(examples, model)
         before, after = examples.gold, completed.gold
         self.settled = np.array_equal(after.index, before.index) and np.array_equal(after.value, before.value)
         return None if self.settled or self.done >= self.rounds else completed
 
-    def _completed(self, examples: Examples, weights: FloatArray) -> Examples:
-        """The examples with the good outputs that are best under some weights."""
+    def _completed(self, examples: Examples, model: Model) -> Examples:
+        """The examples with the good outputs that are best under the weights of a model."""
+        weights = examples.encoder.to_training(model.encoder, model.weights)
         if isinstance(examples.good, PartialOutputs):
             return examples.completed(weights)
         problem = self._problem

@@ -5,9 +5,9 @@ over the support: the pairs of an attribute and a label that occur together in t
 ``support="negative"``, the pairs of attributes and wrong labels that the first passes predict. This negative support
 adds few weights and scores as well as all pairs.
 
-Unknown labels are completed by the best labels at the current weights, and errors there cost nothing (Yu and Joachims,
-*Learning structural SVMs with latent variables*, 2009): each round completes and trains again. The first round trains
-only on the runs of known labels, each as a sequence of its own, which is convex.
+Unknown labels are completed by the best labels at the current weights, and errors there cost nothing
+(:mod:`maxmargin.problem.partial`): each round completes and trains again. The first round trains only on the runs of
+known labels, each as a sequence of its own, which is convex.
 
 This module does not import scikit-learn, so that ``maxmargin tag train`` starts quickly and takes little memory.
 """
@@ -27,6 +27,7 @@ import numpy.typing as npt
 from maxmargin import _checks, _memory, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
+from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
 from maxmargin.features.supported import Support
@@ -37,10 +38,10 @@ from maxmargin.optimization.callbacks import ProgressBar
 from maxmargin.optimization.loop import generator
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start
-from maxmargin.problem import BaseProblem, Problem
+from maxmargin.problem import BaseProblem, PartialOutputs, Problem
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import IntArray, Structure
 from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.extraction import read_whole
@@ -51,7 +52,7 @@ from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.folds import FOLDS, LEAST_SENTENCES, Folds
 from maxmargin.tasks.tagging.folds import TOL as FOLD_TOL
 from maxmargin.tasks.tagging.model import TaggerModel
-from maxmargin.training import Examples, Hooks, Settings, selection, train_examples
+from maxmargin.training import BestGood, Examples, Settings, selection, train_examples
 from maxmargin.training.train import dev_score
 
 SETTINGS = Settings(tol=1e-2, patience=5, random_state=0, metric="auto")
@@ -285,7 +286,7 @@ def calibrated_on(model: Model, before: TaggerModel | None, dev: bool, folds: bo
     return None if before is None else before.metadata.get("calibrated_on")
 
 
-class TaggingHooks(Hooks):
+class TaggingHooks(BestGood):
     """The negative support, completion of unknown labels, and calibration.
 
     Args:
@@ -297,6 +298,7 @@ class TaggingHooks(Hooks):
         folds: folds to calibrate on without dev data; None to keep the calibration of the model before.
         rounds: maximal number of rounds that complete unknown labels.
         fixed: whether the weights of the encoder's layout are all that there are.
+        known: the labels that were given, where ``data`` has completed unknown ones; None if all labels are known.
     """
 
     def __init__(
@@ -309,22 +311,25 @@ class TaggingHooks(Hooks):
         folds: Folds | None = None,
         rounds: int = ROUNDS,
         fixed: bool = False,
+        known: Codes | None = None,
     ) -> None:
+        super().__init__(rounds + 1)
         self.encoder, self.given, self.settings, self.dev, self.before = encoder, data, settings, dev, before
-        self.folds, self.rounds, self.fixed = folds, rounds, fixed
+        self.folds, self.fixed, self.known = folds, fixed, known
         self.data = data.runs() if data.incomplete else data
-        self.completed: Codes | None = None
 
     @property
     def first(self) -> Examples:
         """The examples of the first round."""
-        return self._examples(pieces=self.given.incomplete)
+        return self._built(pieces=self.given.incomplete)
 
-    def _examples(self, *, pieces: bool) -> Examples:
+    def _built(self, *, pieces: bool) -> Examples:
         encoder, batch, gold = self.encoder.encoded(self.data, pieces=pieces, grow=not self.fixed)
         weight = self.data.loss_weight
         per_part = None if weight is None else np.repeat(weight, encoder.weight_layout.n_labels)
-        return self._anchored(Examples(encoder, batch, gold, self.data.sentence_weight, per_part), encoder)
+        good = None if self.known is None else known_labels(batch.structure, self.known)
+        examples = Examples(encoder, batch, gold, self.data.sentence_weight, per_part, good=good)
+        return self._anchored(examples, encoder)
 
     def _anchored(self, examples: Examples, encoder: TaggingEncoder) -> Examples:
         if self.before is None:
@@ -341,6 +346,7 @@ class TaggingHooks(Hooks):
     ) -> tuple[Examples, Problem, Start | None]:
         """Find the negative support by the first passes of block-coordinate Frank-Wolfe, where the runs then start."""
         encoder = cast(TaggingEncoder, examples.encoder)
+        self._examples = examples
         if encoder.support != "negative" or self.fixed:
             return examples, problem, None
         with phase("first passes", self.settings):
@@ -377,25 +383,40 @@ class TaggingHooks(Hooks):
         support = Support.of_pairs(pairs, int(keep.sum()), layout.n_labels)
         encoder = replace(model.encoder, extractor=extractor, weight_layout=replace(layout, support=support))
         settings = replace(self.settings, C=float(model.metadata["C"]), checkpoint=None)
-        return TaggingHooks(encoder, replace(self.data, rows=rows), settings, dev, self.before, self.folds, fixed=True)
+        data = replace(self.data, rows=rows)
+        return TaggingHooks(encoder, data, settings, dev, self.before, self.folds, fixed=True, known=self.known)
 
-    def complete(self, model: Model, turn: int) -> Examples | None:
-        """Complete the unknown labels; None if they are those of the round before."""
-        if not self.given.incomplete or turn == self.rounds:
-            return None
-        codes = cast(TaggerModel, model).best(self.given.rows, self.given.codes)
-        if self.completed is not None and np.array_equal(codes, self.completed):
-            return None
-        self.completed = codes
-        weight = np.ones(len(codes)) if self.given.loss_weight is None else self.given.loss_weight
-        self.data = replace(self.given, codes=codes, loss_weight=np.where(self.given.codes >= 0, weight, 0.0))
-        return self._examples(pieces=False)
+    def complete(self, model: Model, turn: int) -> Examples | ShardedDataset | None:
+        """Complete the unknown labels; None if there are none, or if they are those of the round before."""
+        return super().complete(model, turn) if self.given.incomplete and turn + 1 < self.rounds else None
+
+    def _completed(self, examples: Examples, model: Model) -> Examples:
+        """The sentences with the best labels, whose attributes get weights."""
+        encoder = replace(cast(TaggerModel, model).encoder, pieces=False)
+        self.known = self.given.codes
+        batch = encoder.batch_of(self.given.rows)
+        known = known_labels(batch.structure, self.known)
+        best = known.completed(batch.structure, batch.features, model.weights)
+        nodes = best.index[: best.starts[0, -1]]
+        codes = (nodes % encoder.weight_layout.n_labels).astype(np.int32)
+        self.data = replace(self.given, codes=codes)
+        return self._built(pieces=False)
 
     def calibrate(self, model: Model) -> dict[str, float]:
         """Fit the temperature to the dev data; without them by folds, unless the user waits for the end."""
         if self.dev is None and self.folds is None and self.before is not None:
             return dict(self.before.calibration)
         return calibration(model, self.dev, self.folds, self.settings)
+
+
+def known_labels(structure: Structure, codes: Codes) -> PartialOutputs:
+    """Return what the labels of all tokens, of which some are unknown, say of the outputs of a batch."""
+    k = int(structure.states_per_variable)
+    given = np.full((len(codes), k), -1, dtype=np.int8)
+    given[codes < 0] = 0
+    at = np.flatnonzero(codes >= 0)
+    given[at, codes[at]] = 1
+    return PartialOutputs(given.ravel())
 
 
 def calibration(model: Model, dev: DevSentences | None, folds: Folds | None, settings: Settings) -> dict[str, float]:
