@@ -46,6 +46,25 @@ struct Example {
                 part += n_labels;
             }
     }
+    // Calls take(modifier, first, last, from_root) for the tokens that have candidates, the arcs first : last, of which
+    // the first may come from the root.
+    template <class Take>
+    void each_modifier(Take&& take) const {
+        if (!arcs) {
+            for (std::int64_t m = 1; m <= n_tokens; ++m) take(m, (m - 1) * n_tokens, m * n_tokens, true);
+            return;
+        }
+        for (std::int64_t first = 0, last = 0; first < n_arcs; first = last) {
+            const std::int64_t m = arcs[2 * first + 1];
+            while (last < n_arcs && arcs[2 * last + 1] == m) ++last;
+            take(m, first, last, arcs[2 * first] == 0);
+        }
+    }
+    std::int64_t head(std::int64_t arc, std::int64_t modifier) const {
+        if (arcs) return arcs[2 * arc];
+        const std::int64_t place = arc - (modifier - 1) * n_tokens;
+        return place + (place >= modifier);
+    }
     // The first part of an arc that is a candidate.
     std::int64_t first_part(std::int64_t head, std::int64_t modifier) const {
         if (!arcs) return ((modifier - 1) * n_tokens + head - (head > modifier)) * n_labels;
@@ -99,6 +118,32 @@ class Batch {
     bool single_root_, listed_;
 };
 
+namespace dense {
+
+using namespace simd;
+
+// The largest of n numbers, n > 0.
+template <class Vec>
+MM_INLINE double maximum_at(const double* MM_RESTRICT x, std::int64_t n) {
+    constexpr std::int64_t width = lanes<Vec>;
+    if (n < width) {
+        double most = x[0];
+        for (std::int64_t j = 1; j < n; ++j) most = x[j] > most ? x[j] : most;
+        return most;
+    }
+    Vec one = load<Vec>(x), two = load<Vec>(x + n - width);
+    std::int64_t j = width;
+    for (; j + 2 * width <= n; j += 2 * width) {
+        one = larger<Vec>(one, load<Vec>(x + j));
+        two = larger<Vec>(two, load<Vec>(x + j + width));
+    }
+    if (j + width <= n) one = larger<Vec>(one, load<Vec>(x + j));
+    return largest(larger<Vec>(one, two));
+}
+MM_LEVELS(maximum)
+
+}  // namespace dense
+
 // Numbers between the rows of tables with a number for each node: whole vectors.
 inline std::int64_t stride_of(std::int64_t n_tokens) { return (n_tokens + 8) / 8 * 8; }
 
@@ -117,11 +162,10 @@ inline void arc_rows(const Example& ex, const double* MM_RESTRICT scores, std::i
         }
         return;
     }
+    const int widest = simd::lanes_in_use();
     std::fill(rows + stride, rows + (n + 1) * stride, NEG_INF);
     ex.each_arc([&](std::int64_t h, std::int64_t m, std::int64_t part) {
-        double most = scores[part];
-        for (std::int64_t l = 1; l < ex.n_labels; ++l) most = std::max(most, scores[part + l]);
-        rows[m * stride + h] = most;
+        rows[m * stride + h] = dense::maximum(widest, scores + part, ex.n_labels);
     });
 }
 

@@ -33,22 +33,6 @@ namespace dense {
 
 using namespace simd;
 
-// The largest of n numbers; n is a multiple of 8.
-template <class Vec>
-MM_INLINE double row_maximum_at(const double* MM_RESTRICT row, std::int64_t n) {
-    constexpr int count = 8 / lanes<Vec>;
-    Vec most[count];
-#pragma GCC unroll 4
-    for (int v = 0; v < count; ++v) most[v] = load<Vec>(row + v * lanes<Vec>);
-    for (std::int64_t j = 8; j < n; j += 8)
-#pragma GCC unroll 4
-        for (int v = 0; v < count; ++v) most[v] = larger<Vec>(most[v], load<Vec>(row + j + v * lanes<Vec>));
-#pragma GCC unroll 4
-    for (int v = 1; v < count; ++v) most[0] = larger<Vec>(most[0], most[v]);
-    return largest(most[0]);
-}
-MM_LEVELS(row_maximum)
-
 // to = max(one - a, two - b), entry by entry; n is a multiple of 8.
 template <class Vec>
 MM_INLINE void merge_rows_at(const double* one, double a, const double* two, double b, double* to, std::int64_t n) {
@@ -162,7 +146,7 @@ class Contraction {
         double* row = rows_.data() + set * stride_;
         const double from_root = row[0];
         if (single_root) row[0] = NEG_INF;
-        double most = dense::row_maximum(widest_, static_cast<const double*>(row), stride_);
+        double most = dense::maximum(widest_, static_cast<const double*>(row), stride_);
         row[0] = from_root;
         if (single_root && most == NEG_INF) {
             best[set] = from_root;

@@ -25,6 +25,7 @@
 
 #include "maxmargin/arborescence/argmax.hpp"
 #include "maxmargin/arborescence/wide.hpp"
+#include "maxmargin/base/simd_exp.hpp"
 
 namespace maxmargin::arborescence {
 
@@ -65,6 +66,28 @@ inline Wide add_multiple_dot(const Wide& a, const Wide* x, Wide* y, const Wide* 
     return sum;
 }
 
+// to = exp(x - most) for x <= most; returns their sum.
+template <class Vec>
+MM_INLINE double exp_less_at(const double* MM_RESTRICT x, double most, double* MM_RESTRICT to, std::int64_t n) {
+    constexpr std::int64_t width = lanes<Vec>;
+    Vec sum{};
+    std::int64_t j = 0;
+    for (; j + width <= n; j += width) {
+        const Vec p = exp_negative<Vec>(load<Vec>(x + j) - most);
+        store(to + j, p);
+        sum += p;
+    }
+    if (j < n) {
+        Vec rest = Vec{} + NEG_INF;
+        for (std::int64_t lane = 0; lane < n - j; ++lane) rest[lane] = x[j + lane] - most;
+        const Vec p = exp_negative<Vec>(rest);
+        for (std::int64_t lane = 0; lane < n - j; ++lane) to[j + lane] = p[lane];
+        sum += p;
+    }
+    return total(sum);
+}
+MM_LEVELS(exp_less)
+
 inline bool is_positive(double x) { return x > 0.0; }
 inline bool is_positive(const Wide& x) { return x.positive(); }
 inline double log_of(double x) { return std::log(x); }
@@ -81,8 +104,9 @@ template <class Number>
 class MatrixTree {
    public:
     // The matrix of weights w(h, m) of n tokens, zero, to be filled by at(h, m); node i is a token or 0 for the root.
-    void open(std::int64_t n) {
+    void open(std::int64_t n, std::int64_t n_arcs) {
         n_ = n;
+        arcs.resize(static_cast<std::size_t>(n_arcs));
         stride_ = stride_of(n);
         const auto size = static_cast<std::size_t>((n + 1) * stride_);
         weights_.assign(size, Number());
@@ -165,6 +189,8 @@ class MatrixTree {
     }
     const Number& slope(std::int64_t h, std::int64_t m) const { return slopes_[place_[h] * stride_ + place_[m]]; }
 
+    std::vector<Number> arcs;  // the weights of the candidates, for the caller
+
    private:
     Number& slope_at(std::int64_t h, std::int64_t m) { return slopes_[h * stride_ + m]; }
 
@@ -188,78 +214,92 @@ class MatrixTree {
     Number total_ = Number();
 };
 
-// One example at a time, in memory of one thread.
+// One example at a time, in memory of one thread. The labels of an arc are summed first: with the potential log sum_l
+// exp(potential of label l) it is an arc without labels, whose marginal is shared out among them.
 class Marginals {
    public:
     Status run(const Example& ex, const double* potentials, double* z, double& value) {
-        if (simd::refused(simd::lanes_in_use(), potentials, ex.n_parts())) return Status::nonfinite;
-        value = 0.0;
-        if (ex.n_tokens == 0) return Status::ok;
-        scale(ex, potentials);
+        widest_ = simd::lanes_in_use();
+        if (simd::refused(widest_, potentials, ex.n_parts())) return Status::nonfinite;
+        const double* arcs = potentials;
+        double* shares = z;
+        if (ex.n_labels > 1) {
+            at_least(arcs_, static_cast<std::size_t>(ex.n_arcs));
+            at_least(shares_, static_cast<std::size_t>(ex.n_arcs));
+            sum_labels(ex, potentials, z);
+            arcs = arcs_.data();
+            shares = shares_.data();
+        }
+        scale(ex, arcs);
         // Numbers below 1e-308 are lost; with all pivots together above 1e-260 they cannot matter.
         constexpr double most_lost = -600.0;
         double lost = 0.0;
-        value = solve(narrow_, ex, potentials, z, lost);
-        if (!(lost >= most_lost) || !std::isfinite(value)) value = solve(wide_, ex, potentials, z, lost);
+        value = solve(narrow_, ex, arcs, shares, lost);
+        if (!(lost >= most_lost) || !std::isfinite(value)) value = solve(wide_, ex, arcs, shares, lost);
         if (value == NEG_INF) return Status::absent;
-        return std::isfinite(value) ? Status::ok : Status::nonfinite;
+        if (!std::isfinite(value)) return Status::nonfinite;
+        for (std::int64_t a = 0; ex.n_labels > 1 && a < ex.n_arcs; ++a)
+            for (std::int64_t p = a * ex.n_labels; p < (a + 1) * ex.n_labels; ++p) z[p] *= shares[a];
+        return Status::ok;
     }
 
    private:
+    void sum_labels(const Example& ex, const double* potentials, double* z) {
+        for (std::int64_t a = 0; a < ex.n_arcs; ++a, potentials += ex.n_labels, z += ex.n_labels) {
+            const double most = dense::maximum(widest_, potentials, ex.n_labels);
+            arcs_[a] = NEG_INF;
+            if (most == NEG_INF) continue;  // z is zero
+            const double sum = dense::exp_less(widest_, potentials, most, z, ex.n_labels);
+            arcs_[a] = most + std::log(sum);
+            for (std::int64_t l = 0; l < ex.n_labels; ++l) z[l] /= sum;
+        }
+    }
+
     // What is taken off the potentials of each modifier, and with a single root off those of arcs from the root
     // besides.
-    void scale(const Example& ex, const double* potentials) {
+    void scale(const Example& ex, const double* arcs) {
         shift_.assign(static_cast<std::size_t>(ex.n_tokens) + 1, NEG_INF);
-        const auto each = [&](auto&& take) {
-            ex.each_arc([&](std::int64_t h, std::int64_t m, std::int64_t part) {
-                double most = potentials[part];
-                for (std::int64_t p = part + 1; p < part + ex.n_labels; ++p) most = std::max(most, potentials[p]);
-                take(h, m, most);
-            });
-        };
-        each([&](std::int64_t h, std::int64_t m, double most) {
-            if (!ex.single_root || h > 0) shift_[m] = std::max(shift_[m], most);
-        });
-        for (double& x : shift_)
-            if (x == NEG_INF) x = 0.0;
-        if (!ex.single_root) return;
-        shift_[0] = NEG_INF;
-        each([&](std::int64_t h, std::int64_t m, double most) {
-            if (h == 0) shift_[0] = std::max(shift_[0], most - shift_[m]);
+        ex.each_modifier([&](std::int64_t m, std::int64_t first, std::int64_t last, bool from_root) {
+            const std::int64_t begin = first + (from_root && ex.single_root);
+            if (begin < last) shift_[m] = dense::maximum(widest_, arcs + begin, last - begin);
+            if (shift_[m] == NEG_INF) shift_[m] = 0.0;
+            if (from_root && ex.single_root) shift_[0] = std::max(shift_[0], arcs[first] - shift_[m]);
         });
         if (shift_[0] == NEG_INF) shift_[0] = 0.0;
     }
 
+    // Marginals of arcs without labels.
     template <class Number>
-    double solve(MatrixTree<Number>& tree, const Example& ex, const double* potentials, double* z, double& lost) {
-        const auto weight = [&](std::int64_t h, std::int64_t m, std::int64_t part) {
-            const double less = shift_[m] + (h == 0 ? shift_[0] : 0.0);
-            return dense::exp_of<Number>(potentials[part] - less);
-        };
-        tree.open(ex.n_tokens);
-        ex.each_arc([&](std::int64_t h, std::int64_t m, std::int64_t part) {
-            Number sum = Number();
-            for (std::int64_t p = part; p < part + ex.n_labels; ++p) sum += weight(h, m, p);
-            tree.at(h, m) = sum;
+    double solve(MatrixTree<Number>& tree, const Example& ex, const double* arcs, double* z, double& lost) {
+        tree.open(ex.n_tokens, ex.n_arcs);
+        ex.each_modifier([&](std::int64_t m, std::int64_t first, std::int64_t last, bool from_root) {
+            if (from_root) tree.arcs[first] = dense::exp_of<Number>(arcs[first] - shift_[m] - shift_[0]);
+            for (std::int64_t a = first + from_root; a < last; ++a)
+                if constexpr (std::is_same_v<Number, Wide>) tree.arcs[a] = Wide::exp(arcs[a] - shift_[m]);
+            if constexpr (std::is_same_v<Number, double>)
+                dense::exp_less(widest_, arcs + first + from_root, shift_[m], tree.arcs.data() + first + from_root,
+                                last - first - from_root);
         });
+        ex.each_arc(
+            [&](std::int64_t h, std::int64_t m, std::int64_t part) { tree.at(h, m) = tree.arcs[part / ex.n_labels]; });
         double value = tree.run(ex.single_root, lost);
         if (!std::isfinite(value)) return value;
         tree.differentiate();
-        total_.assign(static_cast<std::size_t>(ex.n_tokens) + 1, 0.0);
-        ex.each_arc([&](std::int64_t h, std::int64_t m, std::int64_t part) {
-            for (std::int64_t p = part; p < part + ex.n_labels; ++p) {
-                z[p] = static_cast<double>(weight(h, m, p) * tree.slope(h, m));
-                total_[m] += z[p];
+        ex.each_modifier([&](std::int64_t m, std::int64_t first, std::int64_t last, bool) {
+            double total = 0.0;
+            for (std::int64_t a = first; a < last; ++a) {
+                z[a] = static_cast<double>(tree.arcs[a] * tree.slope(ex.head(a, m), m));
+                total += z[a];
             }
-        });
-        ex.each_arc([&](std::int64_t, std::int64_t m, std::int64_t part) {  // the arcs into a token sum to 1
-            for (std::int64_t p = part; p < part + ex.n_labels; ++p) z[p] /= total_[m];
+            for (std::int64_t a = first; a < last; ++a) z[a] /= total;
         });
         for (const double x : shift_) value += x;
         return value;
     }
 
-    std::vector<double> shift_, total_;
+    int widest_ = 2;
+    std::vector<double> arcs_, shares_;  // potentials and marginals of arcs that have labels
+    std::vector<double> shift_;
     MatrixTree<double> narrow_;
     MatrixTree<Wide> wide_;
 };
