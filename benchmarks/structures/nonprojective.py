@@ -1,6 +1,6 @@
 """Non-projective trees: time of the best tree, of the k best, of marginals and of projections; prints one JSON object.
 
-    python benchmarks/structures/nonprojective.py [--most 500]
+    python benchmarks/structures/nonprojective.py [--most 500] [--conllu FILE] [--sentences 400]
 
 Sentences with all arcs, one label. Scores are normal ("normal"), or normal with 3 added to the arcs of a random tree
 with one root ("tree"), as those of a parser that is often right. Microseconds of CPU time of one sentence, on one
@@ -13,6 +13,8 @@ thread, the best of several repeats; ours in batches, from Python, with what Pyt
   roots and with one; and the largest difference. Then sentences whose tokens prefer one another in pairs, so that
   cycles weigh much more than trees: how far the formula is from ours, which agree with exact arithmetic (in the tests).
 - project: normal points, cold, and warm from that of a near point.
+- tokens per second with normal scores and the lengths of the sentences of a CoNLL-U file, or drawn ones, see
+  dependencies.py; one root, batches of a million parts.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ import maxmargin as mm
 from maxmargin.structures import NonProjectiveTrees
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from dependencies import lengths_of
 from timing import significant, timed
 
 SIZES = (10, 25, 50, 100, 200, 500)
@@ -205,16 +208,45 @@ def projections() -> dict[str, Any]:
     return found
 
 
+def tokens(path: str | None, many: int) -> dict[str, Any]:
+    """Tokens per second of sentences as long as those of a file."""
+    calls: dict[str, Callable[[NonProjectiveTrees, np.ndarray], Any]] = {
+        "argmax": NonProjectiveTrees.argmax,
+        "marginals": NonProjectiveTrees.marginals,
+        "10 best": lambda structure, scores: structure.k_best(scores, 10),
+    }
+    lengths = lengths_of(path, many)
+    found: dict[str, Any] = {}
+    for labels in (1, 50):
+        rng = np.random.default_rng(0)
+        seconds = dict.fromkeys(calls, 0.0)
+        for chosen in NonProjectiveTrees.dense(lengths, labels).consecutive():
+            structure = NonProjectiveTrees.dense(lengths[chosen], labels)
+            scores = rng.normal(size=structure.n_parts)
+            structure.k_best(scores, 1)  # which counts the trees, once for a structure
+            with mm.threads(1):
+                for name, call in calls.items():
+                    seconds[name] += timed(functools.partial(call, structure, scores), 3)[1]
+        found[f"{labels} label{'s' * (labels > 1)}"] = {
+            name: significant(int(lengths.sum()) / value) for name, value in seconds.items()
+        }
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=SIZES[-1], metavar="N", help="largest number of tokens")
-    most = parser.parse_args().most
+    parser.add_argument("--conllu", metavar="FILE", help="take the lengths of its sentences")
+    parser.add_argument("--sentences", type=int, default=400, metavar="N", help="how many of them")
+    arguments = parser.parse_args()
+    most = arguments.most
     report = {
         "argmax": argmax(most),
         "marginals": marginals(most),
         "marginals beside heavy cycles": cycles(),
         "k_best": lists(most),
         "project": projections(),
+        "tokens per second": tokens(arguments.conllu, arguments.sentences),
     }
     print(json.dumps(report, indent=1))
 

@@ -143,19 +143,16 @@ class Contraction {
 
     // The first of the best arcs into a set; with a single root the root comes last.
     bool choose(std::int32_t set, bool single_root) {
-        double* row = rows_.data() + set * stride_;
-        const double from_root = row[0];
-        if (single_root) row[0] = NEG_INF;
-        double most = dense::maximum(widest_, static_cast<const double*>(row), stride_);
-        row[0] = from_root;
+        const double* from = row(set);
+        std::int32_t at = single_root ? 1 : 0;
+        const double most = dense::maximum(widest_, from + at, n_ + 1 - at);
         if (single_root && most == NEG_INF) {
-            best[set] = from_root;
+            best[set] = from[0];
             tail[set] = 0;
-            return std::isfinite(from_root);  // differences of huge scores may overflow
+            return std::isfinite(from[0]);  // differences of huge scores may overflow
         }
         if (!(most > NEG_INF)) return false;
-        std::int32_t at = single_root ? 1 : 0;
-        while (row[at] != most) ++at;
+        while (from[at] != most) ++at;
         best[set] = most;
         tail[set] = at;
         return true;

@@ -19,6 +19,16 @@
 
 namespace maxmargin::arborescence {
 
+namespace dense {
+
+// to = x, but -inf where the place is one of begin .. end - 1.
+MM_CLONES inline void outside(const double* MM_RESTRICT x, const double* MM_RESTRICT places, double begin, double end,
+                              double* MM_RESTRICT to, std::int64_t n) {
+    for (std::int64_t j = 0; j < n; ++j) to[j] = (places[j] >= begin) & (places[j] < end) ? NEG_INF : x[j];
+}
+
+}  // namespace dense
+
 class KBest {
    public:
     // Takes an example; scores must stay until the last call of next.
@@ -193,15 +203,15 @@ class KBest {
     void split(Cell& cell) {
         const std::int64_t n = example_.n_tokens;
         visit(n);
+        const int widest = simd::lanes_in_use();
         double least = std::numeric_limits<double>::infinity();
         for (std::int64_t set = contraction_.n_sets - 1; set >= 1; --set) {
             if (contraction_.covered[set]) continue;
             const std::int32_t from = contraction_.tail[set], to = entered_[set];
-            const double *row = contraction_.row(set), *second = contraction_.second_row(set);
-            const std::int32_t begin = enter_[to], end = leave_[to];
-            double most = second[from];
-            for (std::int64_t u = example_.single_root ? 1 : 0; u <= n; ++u)
-                if (u != from && (enter_[u] < begin || enter_[u] >= end) && row[u] > most) most = row[u];
+            dense::outside(contraction_.row(set), place_.data(), enter_[to], leave_[to], others_.data(), n + 1);
+            others_[from] = contraction_.second_row(set)[from];
+            const std::int64_t begin = example_.single_root && from > 0 ? 1 : 0;
+            const double most = dense::maximum(widest, others_.data() + begin, n + 1 - begin);
             const double loss = contraction_.best[set] - most;
             if (loss < least) {
                 least = loss;
@@ -238,6 +248,9 @@ class KBest {
             enter_[at] = count++;
         }
         leave_[0] = count;
+        at_least(place_, static_cast<std::size_t>(n) + 1);
+        at_least(others_, static_cast<std::size_t>(n) + 1);
+        std::copy(enter_.begin(), enter_.begin() + n + 1, place_.begin());
         at_least(entered_, static_cast<std::size_t>(contraction_.n_sets));
         for (std::int32_t m = 1; m <= n; ++m) {
             std::int32_t set = m;
@@ -258,6 +271,7 @@ class KBest {
     std::vector<Second> waiting_;
     std::size_t emitted_ = 0, split_ = 0;  // trees listed; the cell of which the last one was a part
     std::vector<std::int32_t> tree_, enter_, leave_, child_, sibling_, entered_;
+    std::vector<double> place_, others_;  // enter_ for vectors; arcs that the second best may take
 };
 
 // Rank r of example i goes to z[r][..], value[r][i] and status[r][i]; z must be zero on entry.
