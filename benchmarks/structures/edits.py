@@ -154,7 +154,7 @@ def matched(seeds: int) -> dict[str, Any]:
     """Precision, recall and F1 on names that were seen neither in training nor for the threshold; mean of seeds."""
     found: dict[str, list[dict[str, float]]] = {}
     for seed in range(seeds):
-        for name, rates in names.compared(np.random.default_rng(seed), peers=similarities()).items():
+        for name, rates in names.compared(np.random.default_rng(seed), (1500, 500, 500), similarities()).items():
             found.setdefault(name, []).append(rates)
     return {
         name: {key: round(float(np.mean([one[key] for one in own])), 4) for key in own[0]}

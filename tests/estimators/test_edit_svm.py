@@ -156,6 +156,26 @@ def test_verdicts(tmp_path: Any) -> None:
     np.testing.assert_array_equal(again.match_scores(X), scores)
 
 
+def test_hidden_alignments_are_found_in_rounds_that_never_raise_the_objective() -> None:
+    X, y = spellings(30, nonmatches=True)
+    verdicts = [one is not False for one in y]
+    model = mm.EditSVM(nonmatches=True, tol=1e-4, C=0.1, random_state=0).fit(X, verdicts)
+    assert model.score(X, y) == model.score(X, verdicts) == 1.0
+    assert (np.diff(model.objectives_) <= 1e-9).all()
+    assert model.settled_
+    # At the end the hinge of the definition: the best output with its loss, less the best alignment or no match.
+    scores, margins, s = model.score_pairs(X), model.match_scores(X), np.array(verdicts)
+    hinges = np.where(s, np.maximum(0.0, 1.0 - margins), np.maximum(0.0, 1.0 + margins))
+    objective = float(model.coef_ @ model.coef_) / 0.2 + hinges.sum()
+    assert model.solution_.certificate.primal == pytest.approx(objective, rel=1e-6)
+    assert scores.shape == (30,)
+    known = mm.EditSVM(nonmatches=True, tol=1e-4, C=0.1, random_state=0).fit(X, y)
+    assert len(known.objectives_) == 1
+    assert mm.EditSVM().fit(X[:2], [True, True]).predict(X[:2])[0].shape[1] == 2
+    with pytest.raises(ValueError, match="rounds"):
+        mm.EditSVM(rounds=0).fit(X[:2], y[:2])
+
+
 def test_features_of_the_inputs() -> None:
     X, y = spellings(12)
     plain = with_features(X)
