@@ -105,7 +105,7 @@ def segmented(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = ("a", "b")
     """Sequences in segments of up to three tokens, whose labels show in the features; perhaps with segment features."""
     rng = np.random.default_rng(seed)
     X, y = [], []
-    for count in rng.integers(1, 4, size=n):
+    for count in rng.integers(2, 4, size=n):
         lengths, numbers = rng.integers(1, 4, size=count), rng.integers(0, len(labels), size=count)
         ends = np.cumsum(lengths)
         x = np.eye(len(labels) + 1)[np.repeat(numbers, lengths)]
@@ -176,8 +176,8 @@ def charts(n: int = 6, *, seed: int = 0, d: int = 3, splits: bool = False):
         tree = ("A", *range(begin), ("B", *range(begin, end)), *range(end, size))
         spans = mm.spans_of(size).tolist()
         x = 0.6 * rng.standard_normal((len(spans), d))
-        x[spans.index([0, size]), 0] += 2.5
-        x[spans.index([begin, end]), 1] += 2.5
+        x[spans.index([0, size]), 0] += 3.5
+        x[spans.index([begin, end]), 1] += 3.5
         X.append(mm.SpanChart(x, rng.standard_normal((len(mm.splits_of(size)), 2)) if splits else None))
         y.append(tree)
     return X, y
@@ -306,7 +306,7 @@ def variables_of(x: Any, output: Any) -> int:
         return len(x.edges)
     if isinstance(x, mm.SpanChart):
         return 2 * len(x.features)
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) and (x.ndim > 2 or not isinstance(output, np.ndarray)):
         return int(np.prod(x.shape[:-1]))
     return len(output)
 

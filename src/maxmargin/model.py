@@ -265,7 +265,7 @@ class Model:
         checks.same_length(X, y)
         weight = checks.weights(sample_weight, len(X))
         batch = self.encoder.transform(X)
-        self.encoder.encode(batch, y)  # refuses outputs that are not legal
+        self.encoder.check(batch, y)
 
         def score(model: Model) -> float:
             with _threads.threads(model.n_jobs):

@@ -233,6 +233,10 @@ class Encoder(ABC):
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Outputs as vertices of the batch; ValueError naming the example if one is not legal."""
 
+    def check(self, batch: Batch, y: Sequence[Any]) -> None:
+        """Refuse outputs that predictions cannot be compared with: by default those that are not legal."""
+        self.encode(batch, y)
+
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[Any]:
         """Outputs of the structure, one per example, as users write them."""
         return list(outputs)

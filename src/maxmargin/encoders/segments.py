@@ -257,8 +257,21 @@ class SegmentEncoder(KernelEncoder):
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Labels to numbers, tokens outside of segments to segments of one token, then to vertices."""
-        given, index, structure = SegmentOutputs.parse(y), self._index, batch.structure
+        structure = batch.structure
         assert isinstance(structure, Segments)
+        return structure.encode(self._numbered(structure, y))
+
+    def check(self, batch: Batch, y: Sequence[Any]) -> None:
+        """Refuse what is no segmentation; segments may be longer than any of the training data, and are then missed."""
+        structure = batch.structure
+        assert isinstance(structure, Segments)
+        most = max(int(structure.lengths.max(initial=1)), structure.most)
+        any_length = Segments(structure.lengths, self.n_labels, most, constraints=self._constraints)
+        any_length.encode(self._numbered(structure, y))
+
+    def _numbered(self, structure: Segments, y: Sequence[Any]) -> list[Any]:
+        """Rows of begin, end and the label's number, for every token of each sequence."""
+        given, index = SegmentOutputs.parse(y), self._index
         found = []
         for i, length in enumerate(structure.lengths.tolist()):
             rows = []
@@ -270,7 +283,7 @@ class SegmentEncoder(KernelEncoder):
                     )
                 rows.append((begin, end, index[label]))
             found.append(rows if self.outside is None else _filled(rows, length, index[self.outside]))
-        return structure.encode(found)
+        return found
 
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[list[Row]]:
         """Lists of ``(begin, end, label)``, without those outside."""

@@ -346,7 +346,7 @@ def _judges(
             checks.same_length(inputs, outputs)
             batch = encoder.transform(inputs)
             if error is None:
-                encoder.encode(batch, outputs)  # refuses infeasible outputs
+                encoder.check(batch, outputs)
         except ValueError as problem_found:
             raise ValueError(f"{name} data: {problem_found}") from None
         judges[name] = _judge(encoder, batch, outputs, error)
