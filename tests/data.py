@@ -176,8 +176,9 @@ def charts(n: int = 6, *, seed: int = 0, d: int = 3, splits: bool = False):
         tree = ("A", *range(begin), ("B", *range(begin, end)), *range(end, size))
         spans = mm.spans_of(size).tolist()
         x = 0.6 * rng.standard_normal((len(spans), d))
-        x[spans.index([0, size]), 0] += 3.5
-        x[spans.index([begin, end]), 1] += 3.5
+        x[:, -1] = 1.0  # so that spans without a node can be told to have none
+        x[spans.index([0, size]), 0] += 2.0
+        x[spans.index([begin, end]), 1] += 2.0
         X.append(mm.SpanChart(x, rng.standard_normal((len(mm.splits_of(size)), 2)) if splits else None))
         y.append(tree)
     return X, y

@@ -23,7 +23,7 @@ kinds = pytest.mark.parametrize("kind", list(KINDS))
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a few parts where they would be of a million."""
     consecutive = Structure.consecutive
-    monkeypatch.setattr(Structure, "consecutive", lambda self, max_parts=25: consecutive(self, min(max_parts, 25)))
+    monkeypatch.setattr(Structure, "consecutive", lambda self, max_parts=20: consecutive(self, min(max_parts, 20)))
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
