@@ -10,6 +10,7 @@ void bind_nbest_scan(nb::module_& module);
 void bind_ngram_table(nb::module_& module);
 void bind_list_metrics(nb::module_& module);
 void bind_quality(nb::module_& module);
+void bind_relations(nb::module_& module);
 void bind_scan_grid(nb::module_& module);
 void bind_string_table(nb::module_& module);
 void bind_symmetrize(nb::module_& module);
@@ -33,6 +34,7 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_list_passes(module);
     maxmargin::bind_nbest_scan(module);
     maxmargin::bind_list_metrics(module);
+    maxmargin::bind_relations(module);
     maxmargin::bind_scan_grid(module);
     maxmargin::bind_items(module);
     maxmargin::bind_link_features(module);

@@ -67,6 +67,9 @@ _MODULES = (
 _HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {
     "sublabels": "maxmargin.encoders.sublabels",
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
+    "dependency parsing": "maxmargin.tasks.parsing.encoder.parsing",
+    "dependency relations": "maxmargin.tasks.parsing.encoder.relations",
+    "dependency trees": "maxmargin.tasks.parsing.encoder.trees",
     "word alignment": "maxmargin.tasks.alignment.encoder.alignment",
     "image segmentation": "maxmargin.tasks.segmentation.encoder.images",
     "reranking": "maxmargin.tasks.reranking.encoder.reranking",

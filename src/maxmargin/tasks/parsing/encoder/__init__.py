@@ -1,0 +1,1 @@
+"""From treebanks to trees with features, and to relations with features."""

@@ -1,0 +1,134 @@
+"""A trained parser: trees by their best score, then the best relation of each arc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maxmargin import _threads
+from maxmargin.model import Metric, Model
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.common.tokens.table import Codes
+from maxmargin.tasks.parsing.encoder.parsing import ParsingEncoder
+from maxmargin.tasks.parsing.encoder.tokens import Nodes
+from maxmargin.tasks.parsing.io.treebank import Tree, Treebank
+from maxmargin.tasks.parsing.metrics.attachment import AttachmentScores, compare
+
+BLOCK = 1000
+"""Sentences that are parsed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParserModel(Model):
+    """Predicts heads and relations; see :class:`maxmargin.Model`."""
+
+    encoder: ParsingEncoder
+
+    @cached_property
+    def _stages(self) -> tuple[Model, Model]:
+        """The models of trees and of relations."""
+        n = self.encoder.trees.n_weights
+        stages = (self.encoder.trees, self.weights[:n]), (self.encoder.relations, self.weights[n:])
+        trees, relations = (Model(weights, encoder) for encoder, weights in stages)
+        return trees, relations
+
+    def parse(self, bank: Treebank) -> tuple[IntArray, tuple[Codes, list[str]]]:
+        """Return heads of all tokens, counted from 1 in their sentence, and their relations as codes and names."""
+        encoder = self.encoder
+        heads = np.zeros(bank.n_tokens, dtype=np.int64)
+        codes = np.zeros(bank.n_tokens, dtype=np.int32)
+        with _threads.threads(self.n_jobs):
+            nodes = encoder.trees.nodes(bank)
+            tokens = bank.table.sentences
+            for first in range(0, bank.n_sentences, BLOCK):
+                some = np.arange(first, min(first + BLOCK, bank.n_sentences))
+                own = slice(tokens[some[0]], tokens[some[-1] + 1])
+                heads[own], codes[own] = self._parsed(nodes.select(some))
+        return heads, (codes, list(encoder.classes))
+
+    def _parsed(self, nodes: Nodes) -> tuple[IntArray, Codes]:
+        trees, relations = self._stages
+        heads = np.concatenate(trees.outputs(self.encoder.trees.batch_of(nodes)))
+        batch = self.encoder.relations.batch((nodes, heads))
+        return heads, np.array(relations.outputs(batch), dtype=np.int32)
+
+    def predict(self, X: Any) -> list[Tree]:
+        """Return the tree of each sentence: heads, counted from 1 with 0 for the root, and relations."""
+        bank = self.encoder.parse(X)
+        heads, (codes, names) = self.parse(bank)
+        return [
+            (heads[first:last], [names[code] for code in codes[first:last].tolist()])
+            for first, last in pairwise(bank.table.sentences.tolist())
+        ]
+
+    def evaluate(self, X: Any, y: Sequence[Tree] | None = None) -> AttachmentScores:
+        """Return the attachment scores of predicted trees; without ``y`` gold trees are those of ``X``."""
+        bank = with_trees(self.encoder.parse(X), y)
+        return compare(bank, *self.parse(bank))
+
+    def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the share of tokens with the right head and relation, subtypes of relations aside (LAS)."""
+        if sample_weight is not None:
+            raise ValueError("attachment scores count all tokens alike; leave sample_weight out")
+        return self.evaluate(X, y).las
+
+    def scorer(
+        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None, metric: Metric | None = None
+    ) -> Callable[[Model], float]:
+        """See :meth:`Model.scorer`."""
+        bank = with_trees(self.encoder.parse(X), y)
+
+        def score(model: Model) -> float:
+            assert isinstance(model, ParserModel)
+            if metric is not None:
+                return float(metric(bank.trees(), model.predict(bank)))
+            return model.score(bank)
+
+        return score
+
+    def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """Return the ``k`` best trees of each sentence, each with its best relations, and the scores of the trees."""
+        bank, found = self.encoder.parse(X), []
+        with _threads.threads(self.n_jobs):
+            nodes = self.encoder.trees.nodes(bank)
+            trees, relations = self._stages
+            names = self.encoder.classes
+            for i, ranks in enumerate(trees.k_best(bank, k)):
+                own = nodes.select(np.array([i]))
+                some = []
+                for heads, score in ranks:
+                    codes = relations.outputs(self.encoder.relations.batch((own, heads)))
+                    some.append(((heads, [names[code] for code in codes]), score))
+                found.append(some)
+        return found
+
+
+def with_trees(bank: Treebank, y: Iterable[Tree] | None) -> Treebank:
+    """Return the treebank with other trees; as it is if they are None."""
+    if y is None:
+        return bank
+    trees = list(y)
+    if len(trees) != bank.n_sentences:
+        raise ValueError(f"X has {bank.n_sentences} sentences and y {len(trees)} trees; give each sentence one")
+    found = Treebank(bank.table, bank.data)
+    heads = [np.asarray(heads) for heads, _ in trees]
+    for i, (own, (_, relations), n) in enumerate(zip(heads, trees, bank.lengths.tolist(), strict=True)):
+        if own.shape != (n,) or own.dtype.kind not in "iu" or len(relations) != n:
+            raise ValueError(f"example {i}: a tree must have a head and a relation for each of the {n} tokens")
+    names: dict[str, int] = {}
+    codes = [names.setdefault(one, len(names)) for _, relations in trees for one in relations]
+    flat = np.concatenate([np.zeros(0, dtype=np.int64), *heads]).astype(np.int64)
+    bounds = np.repeat(bank.lengths, bank.lengths)
+    wrong = np.flatnonzero((flat < 0) | (flat > bounds) | (flat == bank.places))
+    if wrong.size:
+        i = int(np.searchsorted(offsets_of(bank.lengths), wrong[0], side="right")) - 1
+        raise ValueError(f"example {i}: the head {int(flat[wrong[0]])} is not another token, or 0 for the root")
+    vars(found)["heads"], vars(found)["relations"] = flat, (np.array(codes, dtype=np.int32), list(names))
+    return found
