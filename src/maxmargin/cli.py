@@ -108,6 +108,7 @@ def _add_task(name: str, module: str, help: str) -> None:
 
 
 _add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, inspect, look at links.")
+_add_task("parse", "maxmargin.tasks.parsing.cli", "Dependency parsing: train, predict, evaluate.")
 _add_task(
     "rerank",
     "maxmargin.tasks.reranking.cli",

@@ -431,7 +431,35 @@ def dependencies(random: Generator) -> list[Call]:
         *projective(random, "FirstOrderTrees", 0, 0),
         *projective(random, "SiblingTrees", some(random, 2, 1), 0),
         *projective(random, "GrandparentTrees", some(random, 2), some(random, 2, 1)),
+        *tree_features(random),
     ]
+
+
+def tree_features(random: Generator) -> list[Call]:
+    """Hashed features of trees of first and second order."""
+    tokens, second = sizes(random, 3, 1), some(random, 1)
+    arguments, first = _arcs(random, tokens, 1)
+    nothing = i64([]), i32([]).reshape(-1, 3)
+    trees = getattr(core, "GrandparentTreesBatch" if second else "FirstOrderTreesBatch")(
+        *arguments, second, *nothing, second, *nothing
+    )
+    n, bits, threads = int((tokens + 1).sum()), some(random, 6, 3), some(random, 2, 1)
+    triples = [sum(len(_triples(int(size), above)) for size in tokens) for above in (False, True)] if second else []
+    parts = int(first[-1]) + sum(triples)
+    numbers, tags = random.integers(-1, 3, size=(n, 2)).astype(np.int32), random.integers(3, size=n).astype(np.int32)
+    kinds = random.integers(4, size=n).astype(np.uint8)
+    keys = i32([0, 1, 3]), i32([0, 0, 1]), i32([0, -1, 1])
+    templates = [i32([[0, 1, some(random, 6)], [-1, 0, 0]]), i32([[0, 1, -1]]), i32([[1, -1, 0]])]
+
+    def use(made: Any) -> list[Call]:
+        return [
+            method(made, "scores", real(random, 1 << bits), np.zeros(parts), threads),
+            method(made, "adjoint", real(random, parts), np.zeros(1 << bits)),
+            method(made, "rows"),
+        ]
+
+    arrays = numbers, tags, kinds, *keys, *templates
+    return [bound(core, "tree_features", trees, *arrays, some(random, 1), bits, then=use)]
 
 
 def arborescence(random: Generator) -> list[Call]:

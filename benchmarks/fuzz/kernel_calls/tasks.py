@@ -272,7 +272,19 @@ def translation(random: Generator) -> list[Call]:
     ]
 
 
+def relations(random: Generator) -> list[Call]:
+    """Hashed features of the relations of trees."""
+    tokens = random.integers(1, 5, size=some(random, 3))
+    n = int((tokens + 1).sum())
+    heads = np.concatenate([*(random.integers(0, size + 1, size=size) for size in tokens), i64([])]).astype(np.int64)
+    numbers, kinds = random.integers(-1, 3, size=(n, 2)).astype(np.int32), random.integers(4, size=n).astype(np.uint8)
+    terms = i32([[0, 0], [1, 1], [-1, some(random, 5)], [13, 0], [14, 1], [-1, 4]])
+    arguments = i64(tokens), numbers, kinds, heads, i32([0, 3, 4, 6]), terms, some(random, 9, 1), some(random, 2, 1)
+    return [bound(tasks, "relation_rows", *arguments)]
+
+
 TOPICS = {
+    "relations": relations,
     "strings": strings,
     "tokens": tokens,
     "nbest": nbest,

@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 #include "maxmargin/dependencies/batch.hpp"
 #include "maxmargin/dependencies/features.hpp"
+#include "maxmargin/dependencies/grandparents.hpp"
 #include "maxmargin/dependencies/projective.hpp"
 #include "owned.hpp"
 #include "structures/deduction.hpp"

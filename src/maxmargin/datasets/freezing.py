@@ -27,6 +27,7 @@ _CLASSES = {
     "features.entries": "Entries",
     "features.parts": "Beside PartFeatures Stacked",
     "features.rows": "Rows",
+    "features.hashed": "HashedTrees Templates",
     "features.supported": "Support SupportedRows",
     "features.tied": "ChainFeatures PairwiseFeatures SecondOrderFeatures TiedRows",
     "features.tree": "TreeFeatures",

@@ -103,9 +103,8 @@ class HashedTrees(Features):
     @cached_property
     def compiled(self) -> Any:
         """As kernels take it."""
-        return _kernels.tree_features(
-            self.trees._batch, self.numbers, self.tags, self.kinds, *self.templates.arrays, self.bits
-        )
+        make: Any = _kernels.tree_features
+        return make(self.trees._batch, self.numbers, self.tags, self.kinds, *self.templates.arrays, self.bits)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "compiled"}
@@ -131,8 +130,8 @@ class HashedTrees(Features):
         chosen = example_numbers(indices, self.n_examples)
         offsets = offsets_of(self.trees.n_tokens + 1)
         nodes = ranges(offsets[chosen], offsets[chosen + 1])
-        own = (np.ascontiguousarray(array[nodes]) for array in (self.numbers, self.tags, self.kinds))
-        return type(self)(self.trees.select(chosen), *own, self.templates, self.bits)
+        trees, numbers = self.trees.select(chosen), np.ascontiguousarray(self.numbers[nodes])
+        return type(self)(trees, numbers, self.tags[nodes], self.kinds[nodes], self.templates, self.bits)
 
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ class ParserModel(Model):
             nodes = self.encoder.trees.nodes(bank)
             trees, relations = self._stages
             names = self.encoder.classes
-            for i, ranks in enumerate(trees.k_best(bank, k)):
+            for i, ranks in enumerate(trees.k_best(cast(Any, bank), k)):
                 own = nodes.select(np.array([i]))
                 some = []
                 for heads, score in ranks:

@@ -12,7 +12,6 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.datasets import Examples
-from maxmargin.encoders.base import Encoder
 from maxmargin.model import Model
 from maxmargin.solvers import Mira
 from maxmargin.structures._arrays import Ragged, offsets_of
@@ -52,11 +51,10 @@ class ParserSettings:
 
     def stage(self, name: str, passes: int) -> Settings:
         """Settings of one of the problems."""
-        given = self.training
-        chosen = {"checkpoint": given.checkpoint_of(f"-{name}")}
+        given = replace(self.training, checkpoint=self.training.checkpoint_of(f"-{name}"))
         if given.solver != "auto":
-            return replace(given, **chosen)  # type: ignore[arg-type]
-        return replace(given, solver=Mira(aggressiveness=self.aggressiveness), max_iter=passes, **chosen)
+            return given
+        return replace(given, solver=Mira(aggressiveness=self.aggressiveness), max_iter=passes)
 
 
 def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev: Treebank | None = None) -> ParserModel:
@@ -122,6 +120,6 @@ def _relations(bank: Treebank, nodes: Nodes, settings: ParserSettings, passes: i
     codes, names = bank.relations
     order = np.argsort(names)
     numbers = np.argsort(order)[codes]
-    encoder: Encoder = RelationEncoder(tuple(names[at] for at in order), settings.bits)
-    encoder, batch, gold = encoder.fit((nodes, bank.heads), numbers)
-    return train_examples(Examples(encoder, batch, gold), settings.stage("relations", passes))
+    encoder = RelationEncoder(tuple(names[at] for at in order), settings.bits)
+    fitted, batch, gold = encoder.fit((nodes, bank.heads), numbers)
+    return train_examples(Examples(fitted, batch, gold), settings.stage("relations", passes))

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.model_file import MAGIC
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks import _kernels
-from maxmargin.tasks.common.files.text import STANDARD_INPUT, FileError, count_of, problem
+from maxmargin.tasks.common.files.text import FileError, count_of
 from maxmargin.tasks.tagging.io.files import TaggedText, read_tagged
 from maxmargin.tasks.tagging.metrics.scores import TagScores, evaluate_codes
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.tasks.tagging.reading import ReadOptions, block_labels, check_annotated, labels_of, rows_of
-
-
-def is_model(path: str) -> bool:
-    """Return whether a file is a model; FileError if it cannot be read."""
-    if path == STANDARD_INPUT:
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None
 
 
 def score_model(model: TaggerModel, gold: str, options: ReadOptions) -> TagScores:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 from maxmargin._files import replacing
 from maxmargin._messages import FileContentError
 from maxmargin._terminal import printable
+from maxmargin.model_file import MAGIC
 from maxmargin.tasks.common.files.compression import ALWAYS, compressed, decompressed, expands
 from maxmargin.tasks.common.files.compression import EXPANSION as EXPANSION
 from maxmargin.tasks.common.files.compression import most_expanded as most_expanded
@@ -40,6 +41,17 @@ def problem(path: AnyPath, line: int | None, message: str, *, unit: str = "line"
     """Return the error for a line, counted from 1, or another unit of a file, or for the whole file."""
     where = name_of(path) if line is None else f"{name_of(path)}, {unit} {line}"
     return FileError(f"{where}: {message}")
+
+
+def is_model(path: AnyPath) -> bool:
+    """Return whether a file is a model; FileError if it cannot be read."""
+    if str(path) == STANDARD_INPUT:
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise problem(path, None, f"{error.strerror or error}; check the name of the file") from None
 
 
 def refuse_expansion(path: AnyPath, size: int, wanted: float, always: int = ALWAYS) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin import _checks, _kernels
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.features.hashed import HashedTrees
 from maxmargin.structures._arrays import Ragged, offsets_of
@@ -162,12 +162,16 @@ def lifted(heads: IntArray, lengths: IntArray) -> tuple[IntArray, int]:
     """Return heads of projective trees, and how many sentences have changed.
 
     The shortest arc that crosses another is moved to the head of its head, until none crosses (Nivre and Nilsson 2005).
+    ValueError naming the sentence if heads are not a tree.
     """
+    i, fault, token = _kernels.dependency_fault(offsets_of(lengths), np.ascontiguousarray(heads), False, False)
+    if fault:
+        raise ValueError(f"example {i}: from token {token} the heads lead around in a circle, not to the root, 0")
     found, changed = heads.copy(), 0
     for own in Ragged(found, offsets_of(lengths)):
         before = own.copy()
-        while (token := _shortest_crossing(own)) is not None:
-            own[token - 1] = own[own[token - 1] - 1]
+        while (crossing := _shortest_crossing(own)) is not None:
+            own[crossing - 1] = own[own[crossing - 1] - 1]
         changed += not np.array_equal(before, own)
     return found, changed
 
@@ -179,4 +183,6 @@ def _shortest_crossing(heads: IntArray) -> int | None:
     inside = (low[:, None] < low) & (low < high[:, None]) & (high > high[:, None])
     inside |= (low[:, None] < high) & (high < high[:, None]) & (low < low[:, None])
     crossed = np.flatnonzero(inside.any(axis=1) & (heads > 0))
+    inner = crossed[heads[heads[crossed] - 1] > 0]  # one root stays one
+    crossed = inner if len(inner) else crossed
     return int(crossed[np.argmin((high - low)[crossed])]) + 1 if len(crossed) else None

@@ -47,7 +47,8 @@ def evaluate(
         writable(confusion, keep=[predicted, gold], option="--confusion")
     with errors_as_lines():
         once([predicted, gold])
-        from maxmargin.tasks.tagging.evaluation import is_model, score_file, score_model
+        from maxmargin.tasks.common.files.text import is_model
+        from maxmargin.tasks.tagging.evaluation import score_file, score_model
         from maxmargin.tasks.tagging.metrics import tables
         from maxmargin.tasks.tagging.model import TaggerModel
         from maxmargin.tasks.tagging.reading import ReadOptions

@@ -1,0 +1,11 @@
+from .encoder.parsing import ParsingEncoder as ParsingEncoder
+from .estimator import DependencyParser as DependencyParser
+from .io.treebank import FileError as FileError
+from .io.treebank import Treebank as Treebank
+from .io.treebank import read_treebank as read_treebank
+from .io.treebank import write_treebank as write_treebank
+from .metrics.attachment import AttachmentScores as AttachmentScores
+from .metrics.attachment import evaluate as evaluate
+from .model import ParserModel as ParserModel
+from .training import ParserSettings as ParserSettings
+from .training import train_parser as train_parser
