@@ -53,7 +53,8 @@ def bound_names() -> set[str]:
     for module in (_kernels, task_kernels):
         for name, value in vars(module).items():
             if inspect.isclass(value):
-                made = "__init__" in vars(value) and name not in ("Oracle", "FeatureMap", "TreeFeatures", "Hinge", "MertLists")
+                never = "Oracle", "FeatureMap", "TreeFeatures", "Hinge", "MertLists"
+                made = "__init__" in vars(value) and name not in never
                 found |= {name} if made else set()
                 if name != "Oracle":
                     found |= {f"{name}.{one}" for one in vars(value) if one == "__len__" or not one.startswith("_")}
