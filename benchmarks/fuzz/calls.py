@@ -118,7 +118,7 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], Arguments]] = {
     "edits-nonmatches": (
         mm.EditSVM,
         functools.partial(data.spellings, nonmatches=True),
-        {"nonmatches": True, "symmetric": True, "classes_of": {"a": 1}},
+        {"nonmatches": True, "symmetric": True, "classes_of": {"a": 1}, "rounds": 2},
     ),
     "segments": (
         mm.SegmentSVM,
