@@ -73,6 +73,12 @@ def tokens(random: Generator) -> list[Call]:
         np.arange(1, 6), i32([0]), i32([-1]), i64([0, 2]), i64([-1, 0]), bool(random.integers(2)), True,
         some(random, 3, 1), some(random, 2), some(random, 3, 1),
     )  # fmt: skip
+    longest, grow = some(random, 3, 1), bool(random.integers(2))
+    chosen = random.integers(0, 2, size=int(random.choice([0, 3 if longest == 1 else 4]))).astype(np.uint8)
+    segments = (
+        *template[:3], *template[4:10], i32([random.integers(5)]), *template[11:13], longest, chosen, grow,
+        some(random, 3, 1), some(random, 2), some(random, 3, 1),
+    )  # fmt: skip
     neighbors = i64([0, 1, 2, 3, 4]), i32([1, 0, 3, 2]), i64([2, 2, 1, 1])  # the same in both directions
     return [
         bound(tasks, "token_count", text, layout),
@@ -81,6 +87,7 @@ def tokens(random: Generator) -> list[Call]:
         bound(tasks, "attribute_scan", text.copy(), *found, *lines),
         bound(tasks, "text_splice", bytes_of(b"abcd"), *places, 6, np.zeros(99, np.uint8)),
         bound(tasks, "attributes_of_tokens", tasks.StringTable(), *template),
+        bound(tasks, "attributes_of_segments", tasks.StringTable(), *segments),
         bound(tasks, "exchange_words", *neighbors, *neighbors, 4, 2, 2, i32([0, 1, 2, 3])),
         bound(
             tasks,

@@ -103,6 +103,7 @@ def test_the_table_of_facts(files):
         ("--constraints", "bio"),
         ("--constraints", "none"),
         ("--min-count", "2"),
+        ("--segments", "--tol", "0.05"),
         ("--support", "observed"),
         ("--support", "all"),
         ("--preset", "chunking", "--tol", "0.05"),
@@ -116,6 +117,7 @@ def test_options_of_training(files, options):
     model = mm.load(files / "other")
     assert model.weight_layout.order == (2 if "2" in options and "--order" in options else 1)
     assert (model.weight_layout.constraints is None) == ("none" in options)
+    assert (model.weight_layout.chunks is not None) == ("--segments" in options)
     assert model.metadata["support"] == (options[1] if options[0] == "--support" else "negative")
 
 

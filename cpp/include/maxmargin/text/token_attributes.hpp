@@ -301,8 +301,10 @@ class Extractor {
     std::vector<Byte> text_;
 };
 
-// The attributes of all tokens, or of pairs of neighbors.
-inline void extract(const Template& given, StringTable& table, bool grow, bool edges, int threads, Rows& rows) {
+// The rows of all sentences: of tokens, or with `edges` of pairs of neighbors; those of Extractor(from, table, grow).
+template <class Extractor, class From>
+void extract(const From& from_what, const Template& given, StringTable& table, bool grow, bool edges, int threads,
+             Rows& rows) {
     constexpr std::int64_t chunk_tokens = 1 << 12;
     constexpr int chunks_per_thread = 8;
     const std::size_t n_sentences = given.sentences.size() - 1;
@@ -313,7 +315,7 @@ inline void extract(const Template& given, StringTable& table, bool grow, bool e
     const std::size_t chunks = bounds.size() - 1;
     const int workers = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), chunks));
     if (workers <= 1) {
-        Extractor(given, table, grow).run(0, n_sentences, edges, [&](std::int32_t* row, std::size_t n) {
+        Extractor(from_what, table, grow).run(0, n_sentences, edges, [&](std::int32_t* row, std::size_t n) {
             rows.add(row, n);
         });
         return;
@@ -332,7 +334,7 @@ inline void extract(const Template& given, StringTable& table, bool grow, bool e
         std::vector<Part> parts(count);
         parallel_each(static_cast<std::int64_t>(count), 1, workers, [&](int thread, std::int64_t i) {
             auto& extractor = extractors[static_cast<std::size_t>(thread)];
-            if (!extractor) extractor = std::make_unique<Extractor>(given, table, false);
+            if (!extractor) extractor = std::make_unique<Extractor>(from_what, table, false);
             Part& part = parts[static_cast<std::size_t>(i)];
             const std::size_t first = bounds[from + static_cast<std::size_t>(i)];
             const std::size_t last = bounds[from + static_cast<std::size_t>(i) + 1];

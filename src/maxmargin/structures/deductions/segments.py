@@ -64,6 +64,11 @@ def token_states(n_labels: int, roles: str = "BI") -> IntArray:
     return np.asarray(labels[:, None] * (own.max() + 1) + own)
 
 
+def n_candidates(lengths: IntArray, longest: int) -> IntArray:
+    """The number of segments of up to ``longest`` tokens of sequences."""
+    return _before(lengths, lengths, longest)
+
+
 def candidate_segments(length: int, longest: int) -> IntArray:
     """All segments ``(begin, end)`` of a sequence, in the order of their parts: by begin, then by end."""
     n, most = _checks.integer("length", length, least=0), _checks.integer("longest", longest, least=1)
@@ -120,7 +125,7 @@ class Segments(Deduction):
         if constraints is not None and constraints.n_labels != k:
             raise ValueError(f"the constraints are for {constraints.n_labels} labels, but there are {k}")
         self.constraints = constraints
-        n_rows = _before(self.lengths, self.lengths, self.most)
+        n_rows = n_candidates(self.lengths, self.most)
         self.blocks = (
             Block("tokens", offsets_in_memory(self.lengths, self.n_states_each, "states of all tokens")),
             Block("transitions", offsets_in_memory(np.ones_like(self.lengths), k**2, "pairs of labels")),

@@ -156,6 +156,8 @@ class SequenceTagger(Predictor):
         min_count: attributes of fewer tokens are dropped; None for the default of the preset, or 1.
         support: which pairs of attributes and labels have weights: "negative" (those that occur, and wrong ones that
             the first passes predict), "observed" (those that occur) or "all".
+        segments: score whole chunks (names, phrases) and not only their tokens: their length, and attributes of all
+            their tokens by the ``S`` lines of a template; needs BIO or IOBES labels (docs/tagging.md).
         gazetteers: lists of names for tokens of text: files with an entry per line, as ``FILE`` or ``NAME=FILE``, or a
             dictionary from names to files or to lists of entries; a TAB and a label may follow an entry.
         text: text without labels, from which clusters of words are learned: files with a sentence per line, or
@@ -210,6 +212,7 @@ class SequenceTagger(Predictor):
         unknown: Hashable = None,
         min_count: int | None = None,
         support: str = "negative",
+        segments: bool = False,
         gazetteers: Given | None = None,
         text: Any = None,
         repair: bool = False,
@@ -234,6 +237,7 @@ class SequenceTagger(Predictor):
         self.constraints, self.forbidden, self.classes, self.unknown = constraints, forbidden, classes, unknown
         self.min_count, self.support, self.gazetteers, self.text = min_count, support, gazetteers, text
         self.C, self.folds, self.prune, self.loss, self.repair = C, folds, prune, loss, repair
+        self.segments = segments
         self.solver, self.tol, self.max_iter, self.max_seconds = solver, tol, max_iter, max_seconds
         self.metric, self.patience, self.n_jobs, self.random_state = metric, patience, n_jobs, random_state
         self.checkpoint, self.verbose, self.callbacks, self.executor = checkpoint, verbose, callbacks, executor

@@ -289,14 +289,11 @@ class TaggerModel(Model):
 
     @property
     def transition_features_(self) -> dict[tuple[Hashable, Hashable], float]:
-        """Weights of allowed transitions."""
-        pairs, constraints = self.weight_layout.split(self.weights)[1], self.weight_layout.constraints
-        return {
-            (a, b): float(pairs[i, j])
-            for i, a in enumerate(self.labels)
-            for j, b in enumerate(self.labels)
-            if constraints is None or constraints.pairs[i, j]
-        }
+        """Weights of allowed transitions between labels; with segments, between their types."""
+        layout, pairs = self.weight_layout, self.weight_layout.split(self.weights)[1]
+        names: Sequence[Hashable] = self.labels if layout.chunks is None else layout.chunks.types
+        allowed = layout.allowed_pairs
+        return {(a, b): float(pairs[i, j]) for i, a in enumerate(names) for j, b in enumerate(names) if allowed[i, j]}
 
     @property
     def training_log_(self) -> TrainingLog | None:
@@ -336,14 +333,31 @@ class TaggerModel(Model):
             by_label.append(
                 {"label": names[code], "weights": len(own), **strongest_weights(tokens[own], top, attribute)}
             )
-        allowed = np.ones((k, k), dtype=bool) if layout.constraints is None else layout.constraints.pairs
-        wanted = np.flatnonzero(allowed & (seen[:, None] | seen[None, :]))
+        allowed = layout.allowed_pairs
+        ends: list[str] = names
+        about: Any = seen
+        if layout.chunks is not None:
+            states = layout.chunks.states
+            ends, about = list(layout.chunks.types), (seen[states] & (states >= 0)).any(axis=1)
+        m = len(ends)
+        wanted = np.flatnonzero(allowed & (about[:, None] | about[None, :]))
         found: dict[str, Any] = {
             "labels": by_label,
             "transitions": strongest_weights(
-                pairs.ravel()[wanted], top, lambda at: {"from": names[wanted[at] // k], "to": names[wanted[at] % k]}
+                pairs.ravel()[wanted], top, lambda at: {"from": ends[wanted[at] // m], "to": ends[wanted[at] % m]}
             ),
         }
+        if layout.segment_support is not None and self.extractor.segments is not None:
+            known, columns = self.extractor.segments.names, layout.segment_support
+            at_types = np.flatnonzero(about[columns.columns])
+            found["segments"] = strongest_weights(
+                rest[at_types],
+                top,
+                lambda at: {
+                    "attribute": known.name(int(columns.features[at_types[at]])),
+                    "type": ends[columns.columns[at_types[at]]],
+                },
+            )
         if layout.order == 2:
             triples = np.flatnonzero((allowed[:, :, None] & allowed[None, :, :]).ravel())
             found["triples"] = strongest_weights(

@@ -514,7 +514,30 @@ def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
 def with_negatives(layout: WeightLayout, data: LabeledRows, active_set: ActiveSet) -> WeightLayout:
     """Extend the support by attributes of tokens and the wrong labels that active outputs give them."""
     tokens, labels = wrong_labels(layout.n_labels, data.lengths, data.codes, active_set)
-    return replace(layout, support=layout.support.with_pairs(data.rows.tokens.entries, tokens, labels))
+    layout = replace(layout, support=layout.support.with_pairs(data.rows.tokens.entries, tokens, labels))
+    if layout.segment_support is None or data.rows.segments is None:
+        return layout
+    rows, types = active_segments(layout, data.lengths, data.rows.segments.lengths, active_set)
+    support = layout.segment_support.with_pairs(data.rows.segments.entries, rows, types)
+    return replace(layout, segment_support=support)
+
+
+def active_segments(
+    layout: WeightLayout, lengths: IntArray, candidates: IntArray, active_set: ActiveSet
+) -> tuple[IntArray, IntArray]:
+    """Return candidate segments and the types that active outputs give them.
+
+    Args:
+        layout: meaning of the weights.
+        lengths: tokens of each sentence.
+        candidates: candidate segments of each sentence.
+        active_set: outputs of each sentence.
+    """
+    k = layout.n_pair_labels
+    owner = np.repeat(np.repeat(np.arange(len(lengths)), np.diff(active_set.starts)), np.diff(active_set.part_starts))
+    part = active_set.part - lengths[owner] * layout.n_labels - k**2
+    pairs = np.unique((offsets_of(candidates)[owner] * k + part)[part >= 0])
+    return pairs // k, pairs % k
 
 
 def wrong_labels(k: int, lengths: IntArray, codes: Codes, active_set: ActiveSet) -> tuple[IntArray, IntArray]:

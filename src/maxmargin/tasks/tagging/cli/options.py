@@ -43,6 +43,9 @@ Constraints = Annotated[
 Repair = Annotated[
     bool, typer.Option("--repair", help="Mend labels that break the BIO or IOBES rules: I-X after O is B-X.")
 ]
+Segments = Annotated[
+    bool, typer.Option("--segments", help="Score whole chunks, not only their tokens; for BIO and IOBES labels.")
+]
 MinCount = Annotated[
     int | None,
     typer.Option("--min-count", min=1, help="Drop attributes of fewer tokens.", show_default="by preset, or 1"),

@@ -41,6 +41,7 @@ from maxmargin.tasks.tagging.cli.options import (
     Order,
     Preset,
     Repair,
+    Segments,
     SupportName,
     TemplateFile,
     TextFiles,
@@ -90,6 +91,7 @@ def train(
     order: Order = 1,
     constraints: Constraints = "auto",
     repair: Repair = False,
+    segments: Segments = False,
     min_count: MinCount = None,
     support: SupportName = "negative",
     text: TextFiles = None,
@@ -160,6 +162,7 @@ def train(
                     "--order": None if order == 1 else order,
                     "--constraints": None if constraints == "auto" else constraints,
                     "--repair": repair,
+                    "--segments": segments,
                     "--min-count": min_count,
                     "--support": None if support == "negative" else support,
                     "--text": text,
@@ -197,6 +200,7 @@ def train(
             "min_count": min_count,
             "support": support,
             "repair": repair,
+            **({"segments": True} if segments else {}),  # as checkpoints of runs without it know nothing of it
         }
         checkpoint = None
         if not algorithm.checkpoint_unsupported:

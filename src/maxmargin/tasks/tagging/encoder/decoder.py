@@ -182,6 +182,8 @@ class Decoder:
         wide = k * copies if not packed else copies * (k + k ** (self.layout.order + 1))
         if self.layout.edge_support is not None:
             wide = copies * (k + k**2)
+        if (chunks := self.layout.chunks) is not None:
+            wide = copies * (k + len(chunks.types) * (chunks.most + 1))
         for examples in self.layout.shards(rows.lengths, wide):
             tokens = slice(int(offsets[examples[0]]), int(offsets[examples[-1] + 1]))
             scores = np.empty((tokens.stop - tokens.start, k))
@@ -195,8 +197,8 @@ class Decoder:
             yield examples, tokens, scores
 
     def _shared(self, rows: TokenRows, examples: IntArray, scores: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the scores of tokens, of transitions and of triples; all in one if there are edge attributes."""
-        if self.layout.edge_support is not None:
+        """Return the scores of tokens, transitions and triples; all in one for attributes of edges or segments."""
+        if self.layout.edge_support is not None or self.layout.chunks is not None:
             return (self._packed(rows, examples, scores),)
         _, pairs, rest = self.layout.split(self.weights)
         return (scores.ravel(), pairs, rest) if self.layout.order == 2 else (scores.ravel(), pairs)
@@ -213,6 +215,8 @@ class Decoder:
             parts.append(np.tile(pairs.reshape(-1), len(examples)))
             if self.layout.order == 2:
                 parts.append(np.tile(rest.reshape(-1), len(examples)))
+            if self.layout.chunks is not None:
+                parts.append(self.layout.segment_features(rows).select(examples).scores(rest))
         return np.concatenate(parts)
 
     def _check(self, status: npt.NDArray[np.int8], examples: IntArray) -> None:

@@ -27,6 +27,7 @@ from maxmargin.tasks.tagging.encoder.columns.added_columns import AddedColumns
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers
 from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_of
 from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded
+from maxmargin.tasks.tagging.encoder.templates.plan import SegmentPlan
 from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.named_columns import cells_of, dictionaries_of, is_frame, names_of, refuse_frame
 
@@ -38,10 +39,12 @@ class TokenRows:
     Attributes:
         tokens: a row per token.
         edges: a row per pair of neighbors; None without edge attributes.
+        segments: a row per candidate segment; None if segments are not scored.
     """
 
     tokens: Attributes
     edges: Attributes | None = None
+    segments: Attributes | None = None
 
     @property
     def lengths(self) -> IntArray:
@@ -59,11 +62,53 @@ class TokenRows:
         return offsets_of(np.maximum(self.tokens.lengths - 1, 0))
 
 
+@dataclass(frozen=True, eq=False)
+class SegmentAttributes:
+    """Attributes of segments that an extractor knows.
+
+    Attributes:
+        longest: the most tokens of a segment.
+        names: the attributes.
+        chosen: before training, the candidates of the training sentences whose attributes are learned.
+    """
+
+    longest: int
+    names: AttributeVocabulary = field(default_factory=AttributeVocabulary)
+    chosen: npt.NDArray[np.bool_] | None = None
+
+    def learned(self, table: TokenTable | IntArray, plan: SegmentPlan, omit: bool, min_count: int) -> Self:
+        """Return a copy that knows the attributes of the chosen candidates."""
+        names = AttributeVocabulary()
+        _, keep = plan.of_segments(table, names, self.longest, omit, chosen=self.chosen, min_count=min_count)
+        return replace(self, names=names if keep is None else names.only(keep), chosen=None)
+
+    def rows(self, table: TokenTable | IntArray, plan: SegmentPlan, omit: bool) -> Attributes:
+        """Return the known attributes of all candidates."""
+        return plan.of_segments(table, self.names, self.longest, omit)[0]
+
+
+_LENGTHS = SegmentPlan([])
+"""Attributes of segments of tokens that are not text: their lengths."""
+
+
 class Extractor(ABC):
     """Base class: turns inputs of some kind into :class:`TokenRows`."""
 
     kind: ClassVar[str]
     """The name of the kind of inputs, in model files."""
+
+    segments: SegmentAttributes | None = None
+    """Attributes of segments; None if segments are not scored."""
+
+    def _with_segments(self, rows: TokenRows) -> TokenRows:
+        """Return rows with those of segments, by their lengths alone."""
+        if self.segments is None:
+            return rows
+        return replace(rows, segments=self.segments.rows(rows.lengths, _LENGTHS, False))
+
+    def _learned_segments(self, rows: TokenRows) -> SegmentAttributes | None:
+        """Return what is learned of segments, by their lengths alone."""
+        return None if self.segments is None else self.segments.learned(rows.lengths, _LENGTHS, False, 1)
 
     def prepared(self, X: Any) -> Any:
         """Convert a batch to the form that the other methods use, so that this is done once."""
@@ -169,6 +214,7 @@ class _NamedExtractor(Extractor):
 
     tokens: AttributeVocabulary = field(default_factory=AttributeVocabulary)
     edges: AttributeVocabulary | None = None
+    segments: SegmentAttributes | None = field(default=None, kw_only=True)
 
     can_forget = True
 
@@ -279,12 +325,21 @@ class TemplateExtractor(_NamedExtractor):
     def rows_of_table(self, table: TokenTable) -> TokenRows:
         """Return the rows of a table that has all columns of the template."""
         edges = None if self.edges is None else self.template.apply_edges(table, self.edges)
-        return TokenRows(self.template.apply(table, self.tokens), edges)
+        return TokenRows(self.template.apply(table, self.tokens), edges, self._segment_rows(table))
+
+    def _segment_rows(self, table: TokenTable) -> Attributes | None:
+        template, segments = self.template, self.segments
+        return None if segments is None else segments.rows(table, template.segment_plan, template.omit)
 
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
         added, table = self.added.learned(self.prepared(X), self.template, labels)
         tokens, rows = self.template.learn(table, _grown(self.tokens), min_count=min_count)
+        if self.segments is not None:
+            template = self.template
+            known = self.segments.learned(table, template.segment_plan, template.omit, min_count)
+            found = replace(self, tokens=tokens, added=added, segments=known)
+            return found, TokenRows(rows, segments=found._segment_rows(table))
         if self.edges is None:
             return replace(self, tokens=tokens, added=added), TokenRows(rows)
         edges, of_edges = self.template.learn(table, _grown(self.edges), edges=True, min_count=min_count)
@@ -329,7 +384,7 @@ class ItemExtractor(_NamedExtractor):
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
-        return TokenRows(self._rows(X, self.tokens, False))
+        return self._with_segments(TokenRows(self._rows(X, self.tokens, False)))
 
     def grown(self, X: Any, vocabulary: AttributeVocabulary) -> Attributes:
         """Return the rows of a batch, whose new attributes are added to a vocabulary."""
@@ -340,7 +395,8 @@ class ItemExtractor(_NamedExtractor):
         vocabulary = _grown(self.tokens)
         rows = self._rows(X, vocabulary, True)
         vocabulary, rows = vocabulary.cut(rows, min_count, len(self.tokens))
-        return replace(self, tokens=vocabulary), TokenRows(rows)
+        found = replace(self, tokens=vocabulary, segments=self._learned_segments(TokenRows(rows)))
+        return found, found._with_segments(TokenRows(rows))
 
     def state(self) -> State:
         """See :meth:`Extractor.state`."""
@@ -363,11 +419,15 @@ class MatrixExtractor(Extractor):
 
     n_features: int | None = None
     n_edge_features: int = 0
+    segments: SegmentAttributes | None = None
 
     kind = "matrix"
 
     def rows(self, X: Any) -> TokenRows:
         """See :meth:`Extractor.rows`."""
+        return self._with_segments(self._rows(X))
+
+    def _rows(self, X: Any) -> TokenRows:
         if isinstance(X, (TokenTable, AttributeText)):
             raise ValueError("this model takes a matrix of features per sentence, not tokens of text")
         sentences = [np.asarray(x) if is_frame(x) else x for x in _sentences(X)]
@@ -396,9 +456,15 @@ class MatrixExtractor(Extractor):
 
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
-        rows = self.rows(X)
+        rows = self._rows(X)
         n_edges = 0 if rows.edges is None else rows.edges.n_columns
-        return replace(self, n_features=rows.tokens.n_columns, n_edge_features=n_edges), rows
+        found = replace(
+            self,
+            n_features=rows.tokens.n_columns,
+            n_edge_features=n_edges,
+            segments=self._learned_segments(rows),
+        )
+        return found, found._with_segments(rows)
 
     def name(self, number: int) -> str:
         """See :meth:`Extractor.name`."""
@@ -425,7 +491,8 @@ class MatrixExtractor(Extractor):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Extractor.from_state`."""
-        return cls(*(_checks.integer(name, state[name], least=0) for name in ("n_features", "n_edge_features")))
+        widths = [_checks.integer(name, state[name], least=0) for name in ("n_features", "n_edge_features")]
+        return cls(widths[0], widths[1])
 
 
 def first_token(sentences: Sequence[Any]) -> Any:

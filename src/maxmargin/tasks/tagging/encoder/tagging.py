@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
+from maxmargin.structures.deductions.segments import n_candidates
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.common.tokens.table import AttributeText, Codes, TokenTable
 from maxmargin.tasks.tagging.encoder import streaming
+from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
+from maxmargin.tasks.tagging.encoder.chunks import ChunkLayout
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers, Given
 from maxmargin.tasks.tagging.encoder.columns.word_classes import CrossedClasses
 from maxmargin.tasks.tagging.encoder.extraction import (
@@ -32,6 +35,7 @@ from maxmargin.tasks.tagging.encoder.extraction import (
     Extractor,
     ItemExtractor,
     MatrixExtractor,
+    SegmentAttributes,
     TemplateExtractor,
     TokenRows,
     first_token,
@@ -85,6 +89,7 @@ class TaggingEncoder(Encoder):
     gazetteers: Given | None = None
     text: Any = None
     repair: bool = False
+    segments: bool = False
     extractor: Extractor = field(default_factory=MatrixExtractor)
     weight_layout: WeightLayout = field(default_factory=lambda: WeightLayout(0, 1, None, Support.empty(0)))
     pieces: bool = False
@@ -100,6 +105,7 @@ class TaggingEncoder(Encoder):
             raise ValueError("give a preset or a template, not both")
         _checks.one_of("support", self.support, SUPPORTS)
         _checks.flag("repair", self.repair)
+        _checks.flag("segments", self.segments)
         if self.template is not None and not isinstance(self.template, (str, Template)):
             raise ValueError(f"template must be the text of a template or a Template, got {shown(self.template)}")
         if self.columns is not None and not hasattr(self.columns, "__iter__"):
@@ -117,6 +123,11 @@ class TaggingEncoder(Encoder):
     def after(self, before: TaggingEncoder) -> TaggingEncoder:
         """Return these settings with what another encoder has learned; ValueError if they contradict it."""
         layout, labels = before.weight_layout, before.classes or ()
+        if self.segments or layout.chunks is not None:
+            raise ValueError(
+                "a tagger that scores segments cannot be trained further, as its longest segments are those of the "
+                "first training; train a new model with fit"
+            )
         if self.order != layout.order:
             raise ValueError(
                 f"order={self.order}, and the model was trained with order={layout.order}; keep that order, or train a "
@@ -175,6 +186,9 @@ class TaggingEncoder(Encoder):
         if isinstance(X, TokenTable):
             given.check_lengths(X.lengths)  # before word classes are learned
         least = 1 if self.fitted else chosen._defaults(extractor).min_count
+        chunks = None
+        if self.segments:
+            chunks, extractor = self._chunks(extractor, X, given, labels, codes)
         extractor, rows = extractor.learn(X, self.min_count or least, (codes, [str(label) for label in labels]))
         given.check_lengths(rows.lengths)
         data, k, layout = LabeledRows(rows, codes, repaired=mended), len(labels), self.weight_layout
@@ -182,14 +196,40 @@ class TaggingEncoder(Encoder):
             constraints = transition_constraints(self.constraints, self.forbidden, labels, lambda: [(data, X)])
             edges = None if rows.edges is None else Support.empty(k**2)
             layout = WeightLayout(k, self.order, constraints, Support.empty(k), edges)
+            if chunks is not None:
+                layout = replace(layout, chunks=chunks, segment_support=Support.empty(len(chunks.types)))
+                _ = layout.type_constraints  # which checks that there are some
         elif layout.constraints is not None:
             check_gold(layout.constraints, data, X, labels, "the model", "train a new model with fit")
         # The extractor has what gazetteers and text teach; large text must not stay in models.
         found = replace(chosen, classes=labels, extractor=extractor, weight_layout=layout, gazetteers=None, text=None)
         return found, data
 
+    def _chunks(
+        self, extractor: Extractor, X: Any, given: GoldLabels, labels: tuple[Hashable, ...], codes: Codes
+    ) -> tuple[ChunkLayout, Extractor]:
+        """Return the segments of labeled sentences, and an extractor that will learn their attributes."""
+        if (codes < 0).any():
+            raise ValueError(
+                "some labels are unknown, and segments must be known as wholes; leave such sentences out, or train "
+                "without segments"
+            )
+        if getattr(extractor, "edges", None) is not None:
+            raise ValueError("segments cannot be combined with attributes of pairs (B lines); leave out one of the two")
+        lengths = given.lengths if given.lengths is not None else getattr(X, "lengths", None)
+        if lengths is None:
+            raise ValueError("labels without sentences; give a list of labels per sentence")
+        given.check_lengths(np.asarray(lengths, dtype=np.int64))
+        numbers, counts = codes.astype(np.int64), np.asarray(lengths, dtype=np.int64)
+        chunks = ChunkLayout.of_labels(labels).fitted(numbers, counts)
+        chosen = np.zeros(int(n_candidates(counts, chunks.most).sum()), dtype=bool)
+        chosen[chunks.candidates(numbers, counts)[0]] = True
+        return chunks, replace(cast(Any, extractor), segments=SegmentAttributes(chunks.most, chosen=chosen))
+
     def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
         """See :meth:`Encoder.learn_blocks`; all labels must be known."""
+        if self.segments:
+            raise ValueError("segments need all sentences in memory; train in memory, or leave segments out")
         if self.fitted:
             raise ValueError("this encoder has learned already; give one that has not been fitted")
 
@@ -272,7 +312,7 @@ class TaggingEncoder(Encoder):
     def settings(self) -> str:
         """The settings that decide what is learned."""
         names = "preset", "columns", "order", "constraints", "forbidden", "classes", "unknown", "min_count", "support"
-        given = {name: getattr(self, name) for name in (*names, "repair")}
+        given = {name: getattr(self, name) for name in (*names, "repair", *["segments"] * self.segments)}
         template = None if self.template is None else str(self.template)
         return f"TaggingEncoder({ {**given, 'template': template} })"
 
@@ -458,8 +498,15 @@ class TaggingEncoder(Encoder):
             "input": extractor.kind,
             "attributes": extractor.n_attributes,
             "attributes_of_pairs": extractor.n_edge_attributes,
+            **self._described_segments(),
             "columns_needed": [] if template is None else list(template.columns_used),
         }
+
+    def _described_segments(self) -> dict[str, Any]:
+        chunks, known = self.weight_layout.chunks, self.extractor.segments
+        if chunks is None or known is None:
+            return {}
+        return {"attributes_of_segments": len(known.names), "longest_segment": chunks.most}
 
     def state(self) -> State:
         """Return labels, constraints, supports and what the extractor has learned."""
@@ -471,9 +518,14 @@ class TaggingEncoder(Encoder):
             "order": layout.order,
             "constraints": constraints is not None,
         }
-        for name, support in (("support", layout.support), ("edge_support", layout.edge_support)):
+        supports = {name: getattr(layout, name) for name in ("support", "edge_support", "segment_support")}
+        for name, support in supports.items():
             if support is not None:
                 state |= {f"{name}_starts": support.starts, f"{name}_columns": support.columns}
+        if layout.chunks is not None and self.extractor.segments is not None:
+            known = self.extractor.segments.names.to_arrays()
+            state |= {"segment_longest": layout.chunks.longest}
+            state |= {f"segment_attributes_{name}": value for name, value in known.items()}
         if constraints is not None:
             flags = constraints.pairs, constraints.first, constraints.last
             state["allowed"] = np.vstack(flags).astype(np.uint8)
@@ -496,7 +548,24 @@ class TaggingEncoder(Encoder):
         edges = _support("edge_support", state, k**2, extractor.n_edge_attributes) if extractor.sees_pairs else None
         support, order = _support("support", state, k, extractor.n_attributes), state["order"]
         layout = WeightLayout(k, order, constraints, support, edges)
-        return cls(order=order, classes=labels, extractor=extractor, weight_layout=layout)
+        found = cls(order=order, classes=labels, extractor=extractor, weight_layout=layout)
+        return found._with_segments(state) if "segment_longest" in state else found
+
+    def _with_segments(self, state: State) -> Self:
+        """Return a copy with what a file has of segments."""
+        chunks, longest = ChunkLayout.of_labels(self.classes or ()), state["segment_longest"]
+        if longest.dtype != np.int64 or longest.shape != chunks.longest.shape or (longest < 1).any():
+            raise ValueError("its longest segments are damaged")
+        if (longest > chunks.longest).any():
+            raise ValueError("its longest segments are too long")
+        chunks = replace(chunks, longest=longest)
+        names = {name: state[f"segment_attributes_{name}"] for name in ("text", "ends")}
+        known = SegmentAttributes(chunks.most, AttributeVocabulary.from_arrays(names))
+        support = _support("segment_support", state, len(chunks.types), len(known.names))
+        layout = replace(self.weight_layout, chunks=chunks, segment_support=support)
+        _ = layout.type_constraints
+        extractor = replace(cast(Any, self.extractor), segments=known)
+        return replace(self, segments=True, extractor=extractor, weight_layout=layout)
 
 
 def _support(name: str, state: State, m: int, n_features: int) -> Support:

@@ -131,8 +131,11 @@ class LabeledRows:
             return None if values[0] is None else np.concatenate(values)
 
         edges = [one.rows.edges for one in some if one.rows.edges is not None]
+        segments = [one.rows.segments for one in some if one.rows.segments is not None]
         rows = TokenRows(
-            Attributes.joined([one.rows.tokens for one in some]), Attributes.joined(edges) if edges else None
+            Attributes.joined([one.rows.tokens for one in some]),
+            Attributes.joined(edges) if edges else None,
+            Attributes.joined(segments) if segments else None,
         )
         repaired = sum(one.repaired for one in some)
         return cls(rows, whole("codes"), whole("sentence_weight"), whole("loss_weight"), repaired)
@@ -145,8 +148,12 @@ class LabeledRows:
         if rows.edges is not None:
             pairs = ranges(rows.edge_offsets[sentences], rows.edge_offsets[sentences + 1])
             edges = rows.edges.select(pairs, np.maximum(lengths - 1, 0))
+        segments = rows.segments
+        if segments is not None:
+            counts, offsets = segments.lengths, offsets_of(segments.lengths)
+            segments = segments.select(ranges(offsets[sentences], offsets[sentences + 1]), counts[sentences])
         return LabeledRows(
-            TokenRows(rows.tokens.select(tokens, lengths), edges),
+            TokenRows(rows.tokens.select(tokens, lengths), edges, segments),
             self.codes[tokens],
             None if self.sentence_weight is None else self.sentence_weight[sentences],
             None if self.loss_weight is None else self.loss_weight[tokens],

@@ -13,6 +13,9 @@ from maxmargin.tasks.tagging.io.named_columns import place_of
 REACH = 100
 """Largest distance of a row from the token."""
 
+SEGMENT_PLACES = ("first", "last", "before", "after", "all")
+"""Rows of macros in lines of segments: a token of the segment, one beside it, or all its tokens."""
+
 _MACRO = re.compile(r"%([a-z_]+(?:\([^()]*\))?(?:\.[a-z_]+(?:\([^()]*\))?)*)\[([^\[\],]*),([^\[\],]*)\]")
 _FUNCTION = re.compile(r"([a-z_]+)(?:\(([^()]*)\))?")
 
@@ -23,7 +26,7 @@ class Macro:
 
     Attributes:
         functions: names with their arguments, in order of application.
-        row: distance from the token.
+        row: distance from the token; in lines of segments the number of a place, see :data:`SEGMENT_PLACES`.
         column: the name of the column; empty for functions of the position alone.
     """
 
@@ -36,10 +39,14 @@ Items = tuple[str | Macro, ...]
 """A line of a template: literal text and macros."""
 
 
-def _macro(functions: str, row: str, column: str, columns: Sequence[str]) -> Macro:
+def _macro(functions: str, row: str, column: str, columns: Sequence[str], segments: bool) -> Macro:
     """Parse a macro; ValueError says what is wrong."""
     found = tuple((match[1], match[2]) for match in _FUNCTION.finditer(functions))
-    if not re.fullmatch(r"\s*[+-]?[0-9]{1,6}\s*", row) or abs(int(row)) > REACH:
+    if segments:
+        if row.strip() not in SEGMENT_PLACES:
+            raise ValueError(f"row {shown(row)} of a line of segments must be one of {', '.join(SEGMENT_PLACES)}")
+        row = str(SEGMENT_PLACES.index(row.strip()))
+    elif not re.fullmatch(r"\s*[+-]?[0-9]{1,6}\s*", row) or abs(int(row)) > REACH:
         raise ValueError(f"row {shown(row)} is not an integer from -{REACH} to {REACH}")
     position = any(name == "is" and argument in POSITIONS for name, argument in found)
     if position and len(found) > 1:
@@ -59,8 +66,8 @@ def _macro(functions: str, row: str, column: str, columns: Sequence[str]) -> Mac
     return Macro(found, int(row), "" if position else column)
 
 
-def items_of(line: str, columns: Sequence[str]) -> Items:
-    """Parse a line; ValueError says what is wrong."""
+def items_of(line: str, columns: Sequence[str], *, segments: bool = False) -> Items:
+    """Parse a line, one of segments or not; ValueError says what is wrong."""
     items: list[str | Macro] = []
     literal, at = "", 0
     while at < len(line):
@@ -76,7 +83,7 @@ def items_of(line: str, columns: Sequence[str]) -> Items:
             if literal:
                 items.append(literal)
             literal = ""
-            items.append(_macro(match[1], match[2], match[3], columns))
+            items.append(_macro(match[1], match[2], match[3], columns, segments))
             at = match.end()
         else:
             raise ValueError(f"cannot read {shown(line[at : at + 30])}; write %x[row,column], or %% for a percent sign")

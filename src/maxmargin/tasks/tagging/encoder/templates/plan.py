@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from maxmargin import _threads
 from maxmargin._messages import shown
+from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
+from maxmargin.structures.deductions.segments import n_candidates
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary, decoded
@@ -72,6 +74,17 @@ class Plan:
             min_count: new attributes of fewer rows are dropped.
             known: number of attributes that are kept, however rare.
         """
+        tables, sources = self._arrays(table, omit)
+        how = edges, grow, min_count, known, _threads.current()
+        arguments: list[Any] = [vocabulary.table, *tables, self.reach, *sources, *how]
+        starts, columns, values, keep = _kernels.attributes_of_tokens(*arguments)
+        lengths = np.maximum(table.lengths - 1, 0) if edges else table.lengths
+        kept = None if keep is None else keep.view(np.bool_)
+        size = len(vocabulary) if kept is None else int(np.count_nonzero(kept))
+        return Attributes(starts, columns, values, size, lengths), kept
+
+    def _arrays(self, table: TokenTable, omit: bool) -> tuple[Any, Any]:
+        """Return the arguments of kernels: sentences, cells and their numbers; sources, pieces, views and lines."""
         all_cells = [numbered(table, column) for column in self.columns]
         cells, texts = [numbers for numbers, _ in all_cells], [different for _, different in all_cells]
         changes = [_Changes(text, ends) for text, ends in texts]
@@ -91,30 +104,80 @@ class Plan:
                 pool.add(changes[place].of(functions))
             tests = any(name in ("is", "has") for name, _ in functions)
             pool.add([None] * len(marks) if omit or tests else marks)
-        pieces = pool.arrays()
-        starts, columns, values, keep = _kernels.attributes_of_tokens(
-            vocabulary.table,
+        tables = (
             np.ascontiguousarray(table.sentences, dtype=np.int64),
             np.stack(cells) if cells else np.zeros((0, table.n_tokens), dtype=np.int32),
             np.array([len(ends) for _, ends in texts], dtype=np.int64),
-            self.reach,
+        )
+        return tables, (
             np.array([self.columns.index(column) for _, column in self.sources], dtype=np.int32),
             np.array(first, dtype=np.int64),
-            *pieces,
+            *pool.arrays(),
             self.view_source,
             self.view_row,
             self.line_start,
             self.items,
-            edges,
-            grow,
-            min_count,
-            known,
-            _threads.current(),
         )
-        lengths = np.maximum(table.lengths - 1, 0) if edges else table.lengths
+
+
+class SegmentPlan(Plan):
+    """Lines of segments, whose views show places; the first attribute of every segment is its length.
+
+    Candidates are all segments of up to ``longest`` tokens, in the order of
+    :func:`maxmargin.structures.candidate_segments`.
+    """
+
+    def __init__(self, lines: Sequence[Items]) -> None:
+        super().__init__(lines)
+        self.reach = 1
+
+    def of_segments(
+        self,
+        table: TokenTable | IntArray,
+        vocabulary: AttributeVocabulary,
+        longest: int,
+        omit: bool = False,
+        *,
+        chosen: npt.NDArray[np.bool_] | None = None,
+        min_count: int = 1,
+    ) -> tuple[Attributes, npt.NDArray[np.bool_] | None]:
+        """Return the attributes of all candidates, and which ones of the vocabulary are kept; None for all.
+
+        Args:
+            table: the tokens; or, without lines, the lengths of sentences.
+            vocabulary: known attributes.
+            longest: the most tokens of a segment.
+            omit: whether attributes with cells outside the sentence are dropped.
+            chosen: only these candidates have rows, whose new attributes are added to the vocabulary; None for all,
+                without new ones.
+            min_count: new attributes of fewer rows are dropped.
+        """
+        if isinstance(table, TokenTable):
+            lengths, (tables, sources) = table.lengths, self._arrays(table, omit)
+        else:
+            lengths, nothing, none = table, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
+            tables = offsets_of(lengths), np.zeros((0, int(lengths.sum())), dtype=np.int32), nothing
+            sources = (
+                none,
+                nothing,
+                np.zeros(0, dtype=np.uint8),
+                nothing,
+                nothing,
+                none,
+                none,
+                np.zeros(1, np.int64),
+                nothing,
+            )
+        rows = np.zeros(0, dtype=np.uint8) if chosen is None else chosen.view(np.uint8)
+        how = longest, rows, chosen is not None, min_count, 0, _threads.current()
+        arguments: list[Any] = [vocabulary.table, *tables, *sources, *how]
+        starts, columns, values, keep = _kernels.attributes_of_segments(*arguments)
         kept = None if keep is None else keep.view(np.bool_)
         size = len(vocabulary) if kept is None else int(np.count_nonzero(kept))
-        return Attributes(starts, columns, values, size, lengths), kept
+        counts = n_candidates(lengths, longest)
+        if chosen is not None:
+            counts = np.diff(np.append(0, np.cumsum(chosen))[offsets_of(counts)])
+        return Attributes(starts, columns, values, size, counts), kept
 
 
 class _Changes:

@@ -1,7 +1,8 @@
 """Templates: attributes of tokens as functions of the columns around them.
 
 A line of a template defines an attribute of every token (``U``) or of every pair of neighbors (``B``, at the second
-one), as in CRF++: text in which ``%x[row,column]`` stands for a cell, with ``row`` relative to the token. ::
+one), as in CRF++, or of every segment (``S``): text in which ``%x[row,column]`` stands for a cell, with ``row``
+relative to the token. ::
 
     # words and tags
     U00:%x[-1,0]
@@ -14,6 +15,10 @@ Cells before the sentence are ``_B-1``, ``_B-2``, ..., those after it ``_B+1``, 
 attributes that need such a cell are dropped instead. Beyond CRF++, columns may have names, ``%%`` is a percent sign,
 and functions of a cell may replace ``x``, several of them joined by dots: see :data:`FUNCTIONS`. An attribute is
 dropped if one of its functions has no value.
+
+Lines that begin with ``S`` count only where a tagger scores segments (``segments=True``). The row of their macros is a
+place: ``first`` or ``last`` for such a token of the segment, ``before`` or ``after`` for the one beside it, ``all`` for
+all its tokens, joined by spaces: ``S0:%x[all,pos]``.
 
 Lines that begin with ``!`` are settings. ``!optional pos``: lines that use the column ``pos`` are left out if there is
 none. Others add columns (:mod:`~maxmargin.tasks.tagging.encoder.columns`): ``!learn class word`` the word classes that
@@ -35,7 +40,7 @@ from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.templates.cell_functions import FUNCTIONS as FUNCTIONS
 from maxmargin.tasks.tagging.encoder.templates.macros import Items, Macro, items_of
-from maxmargin.tasks.tagging.encoder.templates.plan import Plan
+from maxmargin.tasks.tagging.encoder.templates.plan import Plan, SegmentPlan
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,7 @@ class Template:
         gazetteers: names of the gazetteers; lines that use their column stand once for each.
         clusters: whether there are clusters of words; lines that use them are left out otherwise.
         optional: columns that a table may lack; lines that use one which it lacks are left out.
+        segments: attributes of segments.
     """
 
     text: str
@@ -163,6 +169,7 @@ class Template:
     gazetteers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     clusters: bool = False
+    segments: tuple[Items, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -179,6 +186,7 @@ class Template:
         """Parse a template for a table with these columns; FileError names the line."""
         unigrams: list[Items] = []
         bigrams: list[Items] = []
+        segments: list[Items] = []
         settings = _Settings(columns, gazetteers, clusters)
         found = False
         for number, line in enumerate(text.split("\n"), 1):
@@ -188,12 +196,12 @@ class Template:
                     continue
                 if line.startswith("!"):
                     settings.read(line)
-                elif line[0] in "UB":
-                    found = True
-                    lines = unigrams if line[0] == "U" else bigrams
-                    lines.extend(settings.lines(items_of(line, settings.known)))
+                elif line[0] in "UBS":
+                    found = found or line[0] != "S"
+                    lines = {"U": unigrams, "B": bigrams, "S": segments}[line[0]]
+                    lines.extend(settings.lines(items_of(line, settings.known, segments=line[0] == "S")))
                 else:
-                    raise ValueError("a line must begin with U (tokens), B (pairs of neighbors), # or !")
+                    raise ValueError("a line must begin with U (tokens), B (pairs of neighbors), S (segments), # or !")
             except ValueError as error:
                 raise FileError(f"{name_of(source)}, line {number}: {error}") from None
         if not found:
@@ -208,6 +216,7 @@ class Template:
             tuple(gazetteers),
             settings.optional,
             clusters,
+            tuple(segments),
         )
 
     @property
@@ -219,7 +228,8 @@ class Template:
     @property
     def columns_used(self) -> tuple[str, ...]:
         """The columns that a table must have, in order of first use."""
-        items = (item for line in (*self.unigrams, *self.bigrams) for item in line if isinstance(item, Macro))
+        lines = (*self.unigrams, *self.bigrams, *self.segments)
+        items = (item for line in lines for item in line if isinstance(item, Macro))
         source_of = {name: added.source for added in self.added.values() for name in added.columns}
         if (listed := self.added.get("gazetteer")) is not None:
             source_of |= {gazetteer_column(listed, name): listed.source for name in self.gazetteers}
@@ -242,6 +252,11 @@ class Template:
     @cached_property
     def _edge_plan(self) -> Plan:
         return Plan([line for line in self.bigrams if any(isinstance(item, Macro) for item in line)])
+
+    @cached_property
+    def segment_plan(self) -> SegmentPlan:
+        """The lines of segments, to be applied to tables."""
+        return SegmentPlan(self.segments)
 
     def apply(self, table: TokenTable, vocabulary: AttributeVocabulary, *, grow: bool = False) -> Attributes:
         """Return the attributes of all tokens; new ones are added to the vocabulary (``grow``) or dropped."""
