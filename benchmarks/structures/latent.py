@@ -1,6 +1,6 @@
 """Handwritten words with hidden sub-labels and with partly unknown labels; prints one JSON object.
 
-    python benchmarks/structures/latent.py [--data FOLDER] [--tol 0.05]
+    python benchmarks/structures/latent.py [--data FOLDER] [--tol 0.05] [--only PART]
 
 OCR letters, 128 pixels, one thread. A letter is written in several ways: ``LatentSVM(ChainSVM(), n_sublabels=k)`` gives
 each label k hidden ones. Folds 1 to 9 for training, fold 0 for testing; C, for each k on its own, by training on folds
@@ -110,10 +110,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--tol", type=float, default=0.05)
+    parts = {"sublabels": sublabels, "unknown": unknown}
+    parser.add_argument("--only", choices=parts)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    one, two = sublabels(options.data, options.tol), unknown(options.data, options.tol)
-    print(json.dumps({"benchmark": "latent", "sublabels": one, "unknown_labels": two}, indent=1))
+    found = {name: part(options.data, options.tol) for name, part in parts.items() if options.only in (None, name)}
+    print(json.dumps({"benchmark": "latent", **found}, indent=1))
 
 
 if __name__ == "__main__":

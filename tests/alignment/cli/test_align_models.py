@@ -375,8 +375,9 @@ def test_a_warning_says_of_which_run(folder, monkeypatch):
     solve, runs = training.solve, []
 
     def unsettled(*given, stop, **settings):
-        runs.append(given)
-        return solve(*given, stop=replace(stop, max_iter=1) if len(runs) in (2, 17) else stop, **settings)
+        runs.append(given[0].n_examples)
+        short = len(runs) == 2 or runs.count(20) == 1  # one that chooses settings by folds, and the first on all pairs
+        return solve(*given, stop=replace(stop, max_iter=1) if short else stop, **settings)
 
     monkeypatch.setattr(training, "solve", unsettled)
     answer = runner.invoke(app, ["align", "train", *TRAIN, *FAST, "--out", "unsettled"])
