@@ -1,6 +1,8 @@
 """Parsers: training, prediction, files, commands, refusals."""
 
+import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,3 +127,15 @@ def test_bad_input(parser, banks):
         parser.predict([["word"]])
     with pytest.raises(ValueError, match="is not one of the other tokens"):
         parser.score(Treebank.of([[{"form": "a", "head": 3, "deprel": "x"}]]))
+
+
+def test_the_example(files, tmp_path):
+    path = Path(__file__).parents[2] / "examples" / "dependency_parsing.py"
+    spec = importlib.util.spec_from_file_location("dependency_parsing", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    names = [str(files / f"{name}.conllu") for name in ("train", "test")]
+    scores = example.main(
+        [*names, "--order", "1", "--passes", "2", "--bits", "12", "--out", str(tmp_path / "o.conllu")]
+    )
+    assert scores["LAS"] > 0.8
