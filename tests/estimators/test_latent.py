@@ -242,6 +242,23 @@ def test_runs_that_are_resumed_match(tmp_path: Any) -> None:
     assert not path.exists()
 
 
+def test_parts_of_trees_and_pairings() -> None:
+    rng = np.random.default_rng(0)
+    right = np.isin(np.arange(9), (0, 4, 7))[:, None] * [3.0, 0.0, 0.0]  # rows of the arcs below
+    sentences = [mm.Sentence(right + 0.3 * rng.normal(size=(9, 3))) for _ in range(4)]
+    heads = [np.array([0, 1, 1])] * 4
+    arcs = [mm.PartialParts([1, *[None] * 8])] * 2  # the first token is the root's
+    model = mm.LatentSVM(mm.DependencySVM(C=1.0)).fit(sentences, arcs + heads[2:])
+    assert (np.diff(model.objectives_) <= 0.0).all()
+    assert model.complete(sentences[:1], arcs[:1])[0][0] == 0
+    near = np.kron(np.eye(2), [[0.0, 1.0], [1.0, 0.0]])[:, :, None] * [3.0, 0.0]
+    graphs = [near + 0.3 * np.ones((4, 4, 1)) * rng.normal(size=2) for _ in range(4)]
+    known = [mm.PartialParts([1, *[None] * 5])] * 4
+    pairing = mm.LatentSVM(mm.PairingSVM(C=1.0)).fit(graphs, known)
+    assert (np.diff(pairing.objectives_) <= 0.0).all()
+    assert all([0, 1] in found.tolist() for found in pairing.complete(graphs, known))
+
+
 class Impatient(BestGood):
     """Believes that the second round began with an objective of 0, which it cannot reach."""
 

@@ -143,8 +143,8 @@ class Encoder(ABC):
         return fitted, batch, fitted.given(batch, y)
 
     def learn_partial(self, parsed: Any, y: Sequence[Any]) -> Self:
-        """As :meth:`learn`, from outputs that are known in part."""
-        return self.learn(parsed, y)
+        """As :meth:`learn`, from outputs that are known in part: here from the whole ones among them."""
+        return self.learn(parsed, [one for one in y if not isinstance(one, PartialParts)])
 
     def given(self, batch: Batch, y: Sequence[Any]) -> Given:
         """What is known of the variable parts of outputs: 1 for parts that they have, -1 for others, 0 if unknown.
