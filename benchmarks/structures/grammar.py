@@ -354,7 +354,7 @@ def treebank(folder: Path, passes: int, test: bool, most: int | None) -> dict[st
     features = SpanFeatures(train)
     X = [features.rows(sentence) for sentence in train]
     made = cpu()
-    svm = mm.GrammarSVM(solver=mm.Mira(aggressiveness=0.1), max_iter=passes, random_state=0, n_jobs=1)
+    svm = mm.GrammarSVM(loss=mm.losses.Hamming(1.0, 2.0), solver=mm.Mira(), max_iter=passes, random_state=0, n_jobs=1)
     svm.fit(X, [sentence.tree for sentence in train])
     trained = cpu()
     X_new = [features.rows(sentence) for sentence in held_out]
