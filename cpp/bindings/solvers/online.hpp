@@ -45,6 +45,33 @@ class SingleBest : public online::Oracle {
     }
 };
 
+// Oracles whose best outputs come one after the other.
+class RankedOracle : public online::Oracle {
+   public:
+    using Oracle::Oracle;
+    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
+                          std::vector<hull::Sparse>& vertices) final {
+        require(k <= ranks(), "this oracle was made for fewer ranks");
+        vertices.resize(1);
+        if (k == 1) return argmax(i, scores, vertices[0]);
+        const online::Status found = begin(i, scores);
+        if (found != online::Status::ok) return found;
+        std::size_t r = 0;
+        for (; r < static_cast<std::size_t>(k); ++r) {
+            if (r == vertices.size()) vertices.emplace_back();
+            if (!next(vertices[r])) break;
+        }
+        vertices.resize(r);
+        return r == 0 ? online::Status::absent : found;
+    }
+
+   protected:
+    // Takes an example, whose scores stay until the last call of next.
+    virtual online::Status begin(std::int64_t i, const double* scores) = 0;
+    // The next best output; false if there is none.
+    virtual bool next(hull::Sparse& vertex) = 0;
+};
+
 // Offsets that have been checked.
 inline std::vector<std::int64_t> rising(const In<std::int64_t>& offsets) {
     std::vector<std::int64_t> values = copied(offsets);

@@ -96,10 +96,10 @@ class ArborescenceBatch {
 };
 
 // The best tree, or the k best, of one example at a time.
-class ArborescenceOracle final : public online::Oracle {
+class ArborescenceOracle final : public RankedOracle {
    public:
     ArborescenceOracle(const ArborescenceBatch& checked, std::int64_t ranks)
-        : Oracle(ArborescenceBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
+        : RankedOracle(ArborescenceBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<ArborescenceOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts(); }
@@ -109,23 +109,14 @@ class ArborescenceOracle final : public online::Oracle {
         if (found == online::Status::ok) arborescence::vertex_of(best_.parts, vertex);
         return found;
     }
-    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
-                          std::vector<hull::Sparse>& vertices) override {
-        require(k <= ranks(), "this oracle was made for fewer ranks");
-        vertices.resize(1);
-        if (k == 1) return argmax(i, scores, vertices[0]);
-        const online::Status found = k_best_.begin(batch_[i], scores);
-        if (found != online::Status::ok) return found;
+
+   protected:
+    online::Status begin(std::int64_t i, const double* scores) override { return k_best_.begin(batch_[i], scores); }
+    bool next(hull::Sparse& vertex) override {
         double value;
-        std::size_t r = 0;
-        for (; r < static_cast<std::size_t>(k); ++r) {
-            const std::vector<std::int32_t>* tree = k_best_.next(&value);
-            if (!tree) break;
-            if (r == vertices.size()) vertices.emplace_back();
-            arborescence::vertex_of(*tree, vertices[r]);
-        }
-        vertices.resize(r);
-        return found;
+        const std::vector<std::int32_t>* tree = k_best_.next(&value);
+        if (tree) arborescence::vertex_of(*tree, vertex);
+        return tree;
     }
 
    private:

@@ -109,10 +109,10 @@ class DeductionBatch {
 
 // The best output, the k best, and slack rescaling, of one example at a time.
 template <class Batch>
-class DeductionOracle final : public online::Oracle {
+class DeductionOracle final : public RankedOracle {
    public:
     DeductionOracle(const DeductionBatch<Batch>& checked, std::int64_t ranks)
-        : Oracle(DeductionBatch<Batch>::checked_ranks(ranks)), batch_(checked.batch()) {}
+        : RankedOracle(DeductionBatch<Batch>::checked_ranks(ranks)), batch_(checked.batch()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<DeductionOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts(); }
@@ -120,25 +120,6 @@ class DeductionOracle final : public online::Oracle {
         double value;
         const online::Status found = argmax_.run(batch_[i], scores, value);
         if (found == online::Status::ok) deduction::vertex_of(argmax_.parts, vertex);
-        return found;
-    }
-    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
-                          std::vector<hull::Sparse>& vertices) override {
-        require(k <= ranks(), "this oracle was made for fewer ranks");
-        vertices.resize(1);
-        if (k == 1) return argmax(i, scores, vertices[0]);
-        const auto system = batch_[i];
-        const online::Status found = k_best_.begin(system, scores);
-        if (found != online::Status::ok) return found;
-        double value;
-        std::size_t r = 0;
-        for (; r < static_cast<std::size_t>(k); ++r) {
-            std::vector<std::int32_t>* parts = k_best_.next(&value);
-            if (!parts) break;
-            if (r == vertices.size()) vertices.emplace_back();
-            deduction::vertex_of(*parts, vertices[r]);
-        }
-        vertices.resize(r);
         return found;
     }
     std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
@@ -149,9 +130,22 @@ class DeductionOracle final : public online::Oracle {
         return found;
     }
 
+   protected:
+    online::Status begin(std::int64_t i, const double* scores) override {
+        system_.emplace(batch_[i]);
+        return k_best_.begin(*system_, scores);
+    }
+    bool next(hull::Sparse& vertex) override {
+        double value;
+        std::vector<std::int32_t>* parts = k_best_.next(&value);
+        if (parts) deduction::vertex_of(*parts, vertex);
+        return parts;
+    }
+
    private:
     using System = deduction::SystemOf<Batch>;
     const Batch& batch_;
+    std::optional<System> system_;  // of the list that is under way
     deduction::Argmax<System> argmax_;
     deduction::KBest<System> k_best_;
     deduction::SlackSearch<System> slack_;

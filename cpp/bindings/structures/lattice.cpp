@@ -200,10 +200,10 @@ class LatticeBatch {
 };
 
 // Best paths, the k best, and slack rescaling, for one example at a time.
-class LatticeOracle final : public online::Oracle {
+class LatticeOracle final : public RankedOracle {
    public:
     LatticeOracle(const LatticeBatch& checked, std::int64_t ranks)
-        : Oracle(LatticeBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
+        : RankedOracle(LatticeBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<LatticeOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts; }
@@ -213,30 +213,21 @@ class LatticeOracle final : public online::Oracle {
         if (found == online::Status::ok) lattice::vertex_of(passes_.path, vertex);
         return found;
     }
-    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
-                          std::vector<hull::Sparse>& vertices) override {
-        require(k <= ranks(), "this oracle was made for fewer ranks");
-        vertices.resize(1);
-        if (k == 1) return argmax(i, scores, vertices[0]);
-        const online::Status found = k_best_.begin(batch_[i], scores);
-        if (found != online::Status::ok) return found;
-        double value;
-        std::size_t r = 0;
-        for (; r < static_cast<std::size_t>(k); ++r) {
-            const std::vector<std::int32_t>* path = k_best_.next(&value);
-            if (!path) break;
-            if (r == vertices.size()) vertices.emplace_back();
-            lattice::vertex_of(*path, vertices[r]);
-        }
-        vertices.resize(r);
-        return found;
-    }
     std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
                                                hull::Sparse& vertex, double& value) override {
         const online::Status found =
             slack_.run(batch_[i], product.scores, product.margin, product.costs, product.constant, value);
         if (found == online::Status::ok || found == online::Status::inexact) lattice::vertex_of(slack_.path, vertex);
         return found;
+    }
+
+   protected:
+    online::Status begin(std::int64_t i, const double* scores) override { return k_best_.begin(batch_[i], scores); }
+    bool next(hull::Sparse& vertex) override {
+        double value;
+        const std::vector<std::int32_t>* path = k_best_.next(&value);
+        if (path) lattice::vertex_of(*path, vertex);
+        return path;
     }
 
    private:

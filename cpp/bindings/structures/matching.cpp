@@ -148,11 +148,11 @@ void project(const MatchingBatch& checked, const In<double>& point, double tol, 
 }
 
 // The best, or the k best, of one example at a time.
-class MatchingOracle final : public online::Oracle {
+class MatchingOracle final : public RankedOracle {
    public:
     // `order` maps the edges, as the batch has sorted them, to parts; empty for the identity.
     MatchingOracle(const MatchingBatch& checked, const Offsets& order, std::int64_t ranks)
-        : Oracle(ranks), batch_(checked.view()), order_(copied(order)), matcher_(batch_) {
+        : RankedOracle(ranks), batch_(checked.view()), order_(copied(order)), matcher_(batch_) {
         require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
         z_.resize(matching::most_edges(batch_));
         if (!order_.empty()) check_order();
@@ -174,24 +174,20 @@ class MatchingOracle final : public online::Oracle {
         }
         return online::Status::ok;
     }
-    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
-                          std::vector<hull::Sparse>& vertices) override {
-        require(k <= ranks(), "this oracle was made for fewer ranks");
-        vertices.resize(1);
-        if (k == 1) return argmax(i, scores, vertices[0]);
-        if (k_best_->begin(matching::example(batch_, i), in_order(i, scores)) != matching::kOk)
-            return online::Status::nonfinite;
+
+   protected:
+    online::Status begin(std::int64_t i, const double* scores) override {
+        example_ = i;
+        const bool fine = k_best_->begin(matching::example(batch_, i), in_order(i, scores)) == matching::kOk;
+        return fine ? online::Status::ok : online::Status::nonfinite;
+    }
+    bool next(hull::Sparse& vertex) override {
         double value;
-        std::size_t r = 0;
-        for (; r < static_cast<std::size_t>(k); ++r) {
-            const std::vector<std::uint8_t>* taken = k_best_->next(&value);
-            if (!taken) break;
-            if (r == vertices.size()) vertices.emplace_back();
-            for (std::int64_t e = 0; e < size(i); ++e) z_[place(i, e)] = (*taken)[e] ? 1.0 : 0.0;
-            nonzeros(z_.data(), size(i), vertices[r]);
-        }
-        vertices.resize(r);
-        return online::Status::ok;
+        const std::vector<std::uint8_t>* taken = k_best_->next(&value);
+        if (!taken) return false;
+        for (std::int64_t e = 0; e < size(example_); ++e) z_[place(example_, e)] = (*taken)[e] ? 1.0 : 0.0;
+        nonzeros(z_.data(), size(example_), vertex);
+        return true;
     }
 
    private:
@@ -220,6 +216,7 @@ class MatchingOracle final : public online::Oracle {
     std::vector<double> sorted_;
     matching::Matcher matcher_;
     std::optional<matching::KBest> k_best_;
+    std::int64_t example_ = 0;  // of the list that is under way
     std::vector<double> z_;
 };
 

@@ -191,33 +191,26 @@ class PairingBatch {
 };
 
 // The best pairing, or the k best, of one example at a time.
-class PairingOracle final : public online::Oracle {
+class PairingOracle final : public RankedOracle {
    public:
     PairingOracle(const PairingBatch& checked, Int ranks)
-        : Oracle(PairingBatch::checked_ranks(ranks)), batch_(checked.view()) {}
+        : RankedOracle(PairingBatch::checked_ranks(ranks)), batch_(checked.view()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<PairingOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_.n_edges(i); }
     online::Status argmax(std::int64_t i, const double* scores, hull::Sparse& vertex) override {
         return best_.find(pairing::example(batch_, i), scores, vertex);
     }
-    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
-                          std::vector<hull::Sparse>& vertices) override {
-        require(k <= ranks(), "this oracle was made for fewer ranks");
-        vertices.resize(1);
-        if (k == 1) return argmax(i, scores, vertices[0]);
-        const online::Status found = k_best_.begin(pairing::example(batch_, i), scores);
-        if (found != online::Status::ok) return found;
+
+   protected:
+    online::Status begin(std::int64_t i, const double* scores) override {
+        return k_best_.begin(pairing::example(batch_, i), scores);
+    }
+    bool next(hull::Sparse& vertex) override {
         double value;
-        std::size_t r = 0;
-        for (; r < static_cast<std::size_t>(k); ++r) {
-            const std::vector<std::int32_t>* edges = k_best_.next(&value);
-            if (!edges) break;
-            if (r == vertices.size()) vertices.emplace_back();
-            vertex_of(*edges, vertices[r]);
-        }
-        vertices.resize(r);
-        return found;
+        const std::vector<std::int32_t>* edges = k_best_.next(&value);
+        if (edges) vertex_of(*edges, vertex);
+        return edges;
     }
 
    private:

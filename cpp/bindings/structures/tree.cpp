@@ -169,10 +169,10 @@ class TreeBatch {
 };
 
 // Max-product, the k best, and slack rescaling, on one example at a time.
-class TreeOracle final : public online::Oracle {
+class TreeOracle final : public RankedOracle {
    public:
     TreeOracle(const TreeBatch& batch, std::int64_t ranks) : TreeOracle(batch.plan(), ranks) {}
-    TreeOracle(const tree::Plan& plan, std::int64_t ranks) : Oracle(ranks), plan_(plan) {
+    TreeOracle(const tree::Plan& plan, std::int64_t ranks) : RankedOracle(ranks), plan_(plan) {
         require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
         scratch_.resize(plan_);
         if (ranks > 1) k_best_ = std::make_unique<tree::KBest>(plan_);
@@ -189,29 +189,25 @@ class TreeOracle final : public online::Oracle {
         take(i, vertex);
         return found;
     }
-    online::Status k_best(std::int64_t i, const double* scores, std::int64_t k,
-                          std::vector<hull::Sparse>& vertices) override {
-        require(k <= ranks(), "this oracle was made for fewer ranks");
-        vertices.resize(1);
-        if (k == 1) return argmax(i, scores, vertices[0]);
-        const auto found = k_best_->begin(width_, i, tree::parts_within(plan_, i, scores));
-        if (found != online::Status::ok) return found;
-        double value;
-        std::size_t r = 0;
-        for (; r < static_cast<std::size_t>(k); ++r) {
-            if (!k_best_->labels(static_cast<std::int64_t>(r), scratch_.labels.data(), value)) break;
-            if (r == vertices.size()) vertices.emplace_back();
-            take(i, vertices[r]);
-        }
-        vertices.resize(r);
-        return r == 0 ? online::Status::absent : found;
-    }
     std::optional<online::Status> slack_argmax(std::int64_t i, const online::SlackProduct& product,
                                                hull::Sparse& vertex, double& value) override {
         const auto found = slack_.run(width_, plan_, i, tree::parts_within(plan_, i, product.scores), product.margin,
                                       tree::parts_within(plan_, i, product.costs), product.constant, scratch_, value);
         if (found == online::Status::ok || found == online::Status::inexact) take(i, vertex);
         return found;
+    }
+
+   protected:
+    online::Status begin(std::int64_t i, const double* scores) override {
+        example_ = i;
+        rank_ = 0;
+        return k_best_->begin(width_, i, tree::parts_within(plan_, i, scores));
+    }
+    bool next(hull::Sparse& vertex) override {
+        double value;
+        if (!k_best_->labels(rank_++, scratch_.labels.data(), value)) return false;
+        take(example_, vertex);
+        return true;
     }
 
    private:
@@ -226,6 +222,7 @@ class TreeOracle final : public online::Oracle {
     tree::Scratch scratch_;
     tree::SlackSearch slack_;
     std::unique_ptr<tree::KBest> k_best_;
+    std::int64_t example_ = 0, rank_ = 0;  // of the list that is under way
 };
 
 }  // namespace

@@ -15,6 +15,9 @@ from maxmargin.structures.fallbacks import generic
 MOST_RANKS = (1 << 31) - 1
 """``k_best`` counts ranks up to this."""
 
+FEW_RANKS = 100
+"""Up to so many ranks it is not worth while to count the outputs before they are listed."""
+
 
 class Compiled(Structure):
     """A batch that a kernel object treats as a whole; subclasses give :attr:`kernel` and :attr:`_batch`."""
@@ -40,8 +43,9 @@ class Compiled(Structure):
         return generic.ranked(*outputs)
 
     def _ranks(self, k: int) -> int:
-        """``k``, or the number of outputs if that is smaller."""
-        ranks = min(_checks.integer("k", k, least=1), self._most_outputs)
+        """``k``, or if that is large and there are fewer outputs, their number."""
+        ranks = _checks.integer("k", k, least=1)
+        ranks = ranks if ranks <= FEW_RANKS else min(ranks, self._most_outputs)
         if ranks >= MOST_RANKS:
             raise ValueError(f"k must be below {MOST_RANKS}, got {k}")
         return ranks
