@@ -18,6 +18,10 @@ template <class Vec>
 MM_INLINE double divide_at(double* MM_RESTRICT share, std::int64_t n, double most) {
     using namespace simd;
     constexpr std::int64_t width = lanes<Vec>;
+    if (n == 1) {
+        share[0] = 1.0;
+        return most;
+    }
     double total = 0.0;
     std::int64_t j = 0;
     for (; j + width <= n; j += width) {
@@ -47,12 +51,21 @@ class InsideOutside {
         if (simd::refused(widest, potentials, system.n_parts())) return Status::nonfinite;
         const std::int64_t n = system.n_items();
         at_least(inside_, static_cast<std::size_t>(n));
+        at_least(first_, static_cast<std::size_t>(n));
         flow_.assign(static_cast<std::size_t>(n), 0.0);
+        share_.clear();
+        kept_ = 0;
+        std::size_t end = 0;  // of the shares that are kept
         for (std::int64_t item = 0; item < n; ++item) {
+            share_.resize(end);
             const double most = weigh(system, potentials, item);
-            inside_[item] = std::isfinite(most) ? divide(widest, share_.data(), used_, most) : most;
             if (most == std::numeric_limits<double>::infinity()) return Status::nonfinite;
+            inside_[item] = most == NEG_INF ? most : divide(widest, share_.data() + end, used(end), most);
             inside_[item] += at(potentials, system.part_of(item));
+            if (kept_ == item && share_.size() <= MOST_KEPT) {
+                first_[kept_++] = end;
+                end = share_.size();
+            }
         }
         value = inside_[n - 1];
         if (value == NEG_INF) return Status::absent;
@@ -61,10 +74,13 @@ class InsideOutside {
         for (std::int64_t item = n - 1; item >= 0; --item) {
             const double flow = flow_[item];
             if (flow == 0.0) continue;
-            divide(widest, share_.data(), used_, weigh(system, potentials, item));
+            if (item >= kept_) {
+                share_.resize(end);
+                divide(widest, share_.data() + end, used(end), weigh(system, potentials, item));
+            }
             const std::int64_t own = system.part_of(item);
             if (own != NONE) z[own] += flow;
-            const double* share = share_.data();
+            const double* share = share_.data() + (item < kept_ ? first_[item] : end);
             system.ways(item, [&](std::int64_t left, std::int64_t right, std::int64_t part) {
                 const double passed = flow * *share++;
                 if (left != NONE) flow_[left] += passed;
@@ -76,22 +92,25 @@ class InsideOutside {
     }
 
    private:
-    // The logs of the weights of an item's ways, and the largest.
+    static constexpr std::size_t MOST_KEPT = std::size_t{1} << 20;  // shares; those of later items are found again
+
+    // Appends the logs of the weights of an item's ways, and returns the largest.
     double weigh(const System& system, const double* potentials, std::int64_t item) {
         const double* inside = inside_.data();
         double most = NEG_INF;
-        share_.clear();
         system.ways(item, [&](std::int64_t left, std::int64_t right, std::int64_t part) {
             const double sum = at(inside, left) + at(inside, right) + at(potentials, part);
             most = sum > most ? sum : most;
             share_.push_back(sum);
         });
-        used_ = static_cast<std::int64_t>(share_.size());
         return most;
     }
 
+    std::int64_t used(std::size_t begin) const { return static_cast<std::int64_t>(share_.size() - begin); }
+
     std::vector<double> inside_, flow_, share_;
-    std::int64_t used_ = 0;
+    std::vector<std::size_t> first_;  // where the shares of each of the first items begin
+    std::int64_t kept_ = 0;           // items whose shares are kept from the first pass
 };
 
 }  // namespace maxmargin::deduction

@@ -6,7 +6,7 @@ of the goal are the outputs, each by one derivation. A structure says in C++ wha
 (``cpp/include/maxmargin/deduction/system.hpp``), and has then, for an example with ``W`` ways:
 
 - argmax: ``W`` additions and maxima;
-- marginals and log-partition function, inside-outside: ``2 W`` exponentials;
+- marginals and log-partition function, inside-outside: ``W`` exponentials;
 - the ``k`` best outputs on demand (Huang and Chiang 2005, algorithm 3): an argmax, and per rank at most one step of a
   heap for each item of an output;
 - slack rescaling, exactly, by fronts of (loss, score) for each item;
