@@ -8,7 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import PickOne, chains, cuts, graphs, lattices, matchings, picks, same, trees
+from data import (
+    PickOne,
+    chains,
+    charts,
+    cuts,
+    graphs,
+    lattices,
+    matchings,
+    pairings,
+    picks,
+    same,
+    segmented,
+    sentences,
+    trees,
+)
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -26,6 +40,13 @@ BASES: dict[str, tuple[Any, Any]] = {
     "own": (lambda **settings: StructuredSVM(PickOne, **settings), picks),
     "tree": (mm.TreeSVM, trees),
 }
+OTHERS: dict[str, tuple[Any, Any]] = {
+    "dependency": (mm.DependencySVM, sentences),
+    "grammar": (mm.GrammarSVM, charts),
+    "pairing": (mm.PairingSVM, pairings),
+    "segments": (mm.SegmentSVM, segmented),
+}
+"""Estimators whose partial outputs are :class:`mm.PartialParts` alone."""
 
 
 def half_known(kind: str, X: list[Any], y: list[Any]) -> list[Any]:
@@ -47,9 +68,9 @@ def half_known(kind: str, X: list[Any], y: list[Any]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("kind", BASES)
+@pytest.mark.parametrize("kind", {**BASES, **OTHERS})
 def test_whole_outputs_train_as_the_base_does(kind: str) -> None:
-    estimator, data = BASES[kind]
+    estimator, data = {**BASES, **OTHERS}[kind]
     X, y = data()
     base = estimator(C=1.0, tol=1e-3, random_state=0)
     plain = clone(base).fit(X, y)

@@ -144,7 +144,8 @@ class Encoder(ABC):
 
     def learn_partial(self, parsed: Any, y: Sequence[Any]) -> Self:
         """As :meth:`learn`, from outputs that are known in part: here from the whole ones among them."""
-        return self.learn(parsed, [one for one in y if not isinstance(one, PartialParts)])
+        whole = [one for one in y if not isinstance(one, PartialParts)]
+        return self.learn(parsed, self.parse_outputs(whole))
 
     def given(self, batch: Batch, y: Sequence[Any]) -> Given:
         """What is known of the variable parts of outputs: 1 for parts that they have, -1 for others, 0 if unknown.

@@ -262,7 +262,7 @@ class SegmentEncoder(KernelEncoder):
         return structure.encode(self._numbered(structure, y))
 
     def check(self, batch: Batch, y: Sequence[Any]) -> None:
-        """Refuse what is no segmentation; segments may be longer than any of the training data, and are then missed."""
+        """Refuse what is not a segmentation. Segments longer than any of the training data are allowed, and missed."""
         structure = batch.structure
         assert isinstance(structure, Segments)
         most = max(int(structure.lengths.max(initial=1)), structure.most)

@@ -94,6 +94,7 @@ class Pairing(Compiled):
 
     name = "pairing"
     kernel = "Pairing"
+    forbids = True
     categorical = False
     marginals_unsupported = "marginals over all matchings are #P-hard (a Hafnian); use geometry=Euclidean()"
 

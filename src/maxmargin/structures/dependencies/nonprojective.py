@@ -58,6 +58,7 @@ class NonProjectiveTrees(DependencyTrees, Compiled):
 
     name = "non-projective tree"
     kernel = "Arborescence"
+    forbids = True
     projective = False
     marginals_unsupported = ""
 
