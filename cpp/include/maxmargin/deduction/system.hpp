@@ -21,8 +21,8 @@
 // Write NONE as a constant where it is one: the loops of the searches are compiled into each call of take.
 //
 // The kernels of this folder are written once for all systems. Cost of an example with W ways: argmax W additions and
-// maxima, marginals W exponentials, or 2 W beyond a million; k best outputs (k_best.hpp) and slack rescaling (slack.hpp)
-// are said there.
+// maxima, marginals W exponentials, or 2 W beyond a million; k best outputs (k_best.hpp) and slack rescaling
+// (slack.hpp) are said there.
 #pragma once
 
 #include <algorithm>
