@@ -7,14 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from banks import conllu
-from commands import failed, run
+from commands import failed, run, runner
 from sklearn.base import clone
 
 import maxmargin as mm
+from maxmargin.cli import app
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.parsing import DependencyParser, Treebank, read_treebank
 from maxmargin.tasks.parsing.encoder.trees import lifted
 from maxmargin.tasks.parsing.model import ParserModel
+from maxmargin.training import Settings
+
+ONE = [{"form": "Yes", "head": 0, "deprel": "root"}]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -127,6 +131,78 @@ def test_bad_input(parser, banks):
         parser.predict([["word"]])
     with pytest.raises(ValueError, match="is not one of the other tokens"):
         parser.score(Treebank.of([[{"form": "a", "head": 3, "deprel": "x"}]]))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], None, "there are no sentences to train on"),
+        ([ONE, []], None, "sentence 1 has no tokens; leave it out"),
+        (5, None, "X must be a list of sentences"),
+        ([3], None, "sentence 0 must be a list of tokens"),
+        ([ONE], 5, "y must be a list of trees"),
+        ([ONE, ONE], [([0], ["root"]), 2], r"example 1: a tree must be a pair \(heads, relations\).* got 2"),
+        ([ONE], [([0], [7])], "example 0: a tree must be a pair .* relations strings"),
+        ([ONE], [([0], "r")], "example 0: a tree must be a pair"),
+        ([ONE], [(0, ["root"])], "example 0: a tree must be a pair"),
+        ([ONE], [([[0], [1, 2]], ["root"])], "example 0: a tree must be a pair"),
+    ],
+)
+def test_bad_training_data(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        DependencyParser(bits=10).fit(X, y)
+
+
+def test_no_sentences(parser, banks):
+    assert parser.predict([]) == parser.k_best([], 2) == []
+    with pytest.raises(ValueError, match="sentence 0 has no tokens"):
+        parser.predict([[]])
+    with pytest.raises(ValueError, match="dev data: there are no sentences"):
+        clone(parser).fit(banks[0], dev=[])
+
+
+def test_patience_is_that_of_trees(banks):
+    train = banks[0].part(0, 10)
+    parser = DependencyParser(order=1, bits=10, max_iter=8, patience=1)
+    assert parser.fit(train, dev=train).model_.metadata["first order: iterations"] < 8
+    with pytest.raises(ValueError, match="patience counts dev scores"):
+        parser.fit(train)
+
+
+def ctrl_c(stage):
+    """A callback that interrupts a stage of training after its second pass."""
+    seen = []
+
+    def interrupt(record):
+        seen.append(record.iteration)
+        if seen.count(2) == stage and record.iteration == 2:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+def test_interrupted_training_ends_with_the_trees_so_far(banks):
+    train = banks[0].part(0, 10)
+    with pytest.raises(KeyboardInterrupt, match="no trees were trained yet"):
+        DependencyParser(bits=10, max_iter=4, callbacks=[ctrl_c(1)]).fit(train)
+    for stage, order in ((2, 1), (3, 2)):
+        model = DependencyParser(bits=10, max_iter=4, callbacks=[ctrl_c(stage)]).fit(train).model_
+        assert model.training.interrupted
+        assert model.encoder.trees.order == order
+        assert model.score(train) > 0.5
+    assert not DependencyParser(bits=10, max_iter=4, callbacks=[ctrl_c(4)]).fit(train).model_.training.interrupted
+
+
+@pytest.mark.parametrize(("stage", "said"), [(1, "no trees were trained yet; nothing was"), (2, "parser.mm was")])
+def test_interrupted_command(files, tmp_path, monkeypatch, stage, said):
+    own = ctrl_c(stage)
+    monkeypatch.setattr(Settings, "watchers", lambda self, C, chooser=None: [own])
+    ended = runner.invoke(
+        app, ["parse", "train", str(files / "test.conllu"), "--out", str(tmp_path / "parser.mm"), "--bits", "10"]
+    )
+    assert ended.exit_code == 130
+    assert said in ended.stderr
+    assert (tmp_path / "parser.mm").exists() == (stage == 2)
 
 
 def test_the_example(files, tmp_path):

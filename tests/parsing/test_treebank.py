@@ -66,6 +66,8 @@ def test_objects_of_the_package(tmp_path):
         ("\t3\taux", "\t4\taux", "line 4: the head '4' is not one of the other tokens, 1 to 3"),
         ("\t3\taux", "\t1\taux", "line 4: the head '1' is not"),
         ("\t3\taux", "\t_\taux", "line 4: the head '_' is not .* give a file with trees"),
+        ("\t3\taux", f"\t{10**19}\taux", "line 4: the head '1000"),
+        ("2\tn't", f"{10**19}\tn't", "line 5: a token has the number '1000"),
         ("\tVB\tMood=Imp", "", "line 4: "),
     ],
 )

@@ -14,6 +14,7 @@ from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.solver import Solver
 from maxmargin.structures.base import FloatArray
+from maxmargin.tasks.parsing.defaults import AGGRESSIVENESS, BITS, ORDER
 from maxmargin.tasks.parsing.io.treebank import Tree, Treebank
 from maxmargin.tasks.parsing.metrics.attachment import AttachmentScores
 from maxmargin.tasks.parsing.model import ParserModel, with_trees
@@ -58,9 +59,9 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        order: int = 2,
-        bits: int = 22,
-        aggressiveness: float = 0.05,
+        order: int = ORDER,
+        bits: int = BITS,
+        aggressiveness: float = AGGRESSIVENESS,
         solver: Solver | str = "auto",
         C: float = 1.0,
         tol: float = 1e-2,

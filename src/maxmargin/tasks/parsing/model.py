@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _threads
+from maxmargin import _checks, _threads
+from maxmargin._messages import shown
 from maxmargin.model import Metric, Model
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
@@ -114,9 +115,14 @@ def with_trees(bank: Treebank, y: Iterable[Tree] | None) -> Treebank:
     """Return the treebank with other trees; as it is if they are None."""
     if y is None:
         return bank
-    trees = list(y)
+    trees = _checks.listed("y", y, "a list of trees, pairs (heads, relations)", sized=False)
     if len(trees) != bank.n_sentences:
         raise ValueError(f"X has {bank.n_sentences} sentences and y {len(trees)} trees; give each sentence one")
+    for i, tree in enumerate(trees):
+        if not _is_tree(tree):
+            raise ValueError(
+                f"example {i}: a tree must be a pair (heads, relations), relations strings, got {shown(tree)}"
+            )
     found = Treebank(bank.table, bank.data)
     heads = [np.asarray(heads) for heads, _ in trees]
     for i, (own, (_, relations), n) in enumerate(zip(heads, trees, bank.lengths.tolist(), strict=True)):
@@ -132,3 +138,12 @@ def with_trees(bank: Treebank, y: Iterable[Tree] | None) -> Treebank:
         raise ValueError(f"example {i}: the head {int(flat[wrong[0]])} is not another token, or 0 for the root")
     vars(found)["heads"], vars(found)["relations"] = flat, (np.array(codes, dtype=np.int32), list(names))
     return found
+
+
+def _is_tree(tree: Any) -> bool:
+    """Whether it is a pair whose second part is a list of strings."""
+    if not isinstance(tree, (tuple, list)) or len(tree) != 2:
+        return False
+    heads, relations = tree
+    lists = all(hasattr(one, "__len__") and hasattr(one, "__iter__") and not isinstance(one, str) for one in tree)
+    return lists and all(np.ndim(head) == 0 for head in heads) and all(isinstance(one, str) for one in relations)

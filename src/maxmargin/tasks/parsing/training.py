@@ -1,6 +1,7 @@
-"""Training of parsers: trees of first order, of second order among the candidates of the first, then relations.
+"""Training of parsers: relations, trees of first order, then of second order among the candidates of the first.
 
 Each of them is a large-margin problem of its own. Trees that are not projective are lifted before training.
+Relations come first, as from then on Ctrl-C leaves a whole parser.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.datasets import Examples
-from maxmargin.model import Model
+from maxmargin.model import Model, Training
 from maxmargin.solvers import Mira
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import IntArray
+from maxmargin.tasks.parsing.defaults import AGGRESSIVENESS, BITS, ORDER, PASSES
 from maxmargin.tasks.parsing.encoder.parsing import ParsingEncoder
 from maxmargin.tasks.parsing.encoder.relations import RelationEncoder
 from maxmargin.tasks.parsing.encoder.tokens import Nodes
@@ -23,9 +25,6 @@ from maxmargin.tasks.parsing.encoder.trees import TreeEncoder, lifted
 from maxmargin.tasks.parsing.io.treebank import Treebank
 from maxmargin.tasks.parsing.model import ParserModel
 from maxmargin.training import Settings, train_examples
-
-PASSES = 10
-"""Passes over the sentences, by default."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,10 +38,10 @@ class ParserSettings:
         aggressiveness: of MIRA.
     """
 
-    order: int = 2
-    bits: int = 22
+    order: int = ORDER
+    bits: int = BITS
     training: Settings = field(default_factory=lambda: Settings(C=1.0))
-    aggressiveness: float = 0.05
+    aggressiveness: float = AGGRESSIVENESS
 
     def __post_init__(self) -> None:
         _checks.integer("order", self.order, least=1, most=2)
@@ -63,26 +62,43 @@ def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev:
     Args:
         bank: sentences with trees.
         settings: how to train.
-        dev: sentences by which the number of passes is chosen, if there are any.
+        dev: sentences by which the number of passes over trees is chosen, if there are any.
 
     Returns:
-        The model; ``model.training`` is the record of the run of its trees.
+        The model; ``model.training`` is the record of the run of its trees. Ctrl-C ends training with the best trees so
+        far, perhaps those of first order; it is a KeyboardInterrupt if there are none yet.
     """
     settings = settings or ParserSettings()
+    if not bank.n_sentences:
+        raise ValueError("there are no sentences to train on; give at least one")
+    if dev is not None and not dev.n_sentences:
+        raise ValueError("dev data: there are no sentences; give at least one, or leave dev out")
     with _threads.threads(settings.training.n_jobs):
         heads, changed = lifted(bank.heads, bank.lengths)
         gold = list(Ragged(heads, offsets_of(bank.lengths)))
         encoder = TreeEncoder(bits=settings.bits).learn(bank, gold)
         nodes = encoder.nodes(bank)
         held = None if dev is None else (encoder.nodes(dev), dev.heads)
+        if held is None and settings.training.patience is not None:
+            raise ValueError("patience counts dev scores: give dev data as well")
         passes = PASSES if settings.training.max_iter is None else settings.training.max_iter
+        relations = _relations(bank, nodes, settings, passes)
+        if _record(relations).interrupted:
+            raise KeyboardInterrupt("no trees were trained yet")
         trees = _trees(encoder, nodes, heads, settings.stage("first", passes), held)
-        stages = {"first order": trees}
-        if settings.order == 2:
+        stopped = _record(trees).interrupted
+        if stopped and not trees.weights.any():
+            raise KeyboardInterrupt("no trees were trained yet")
+        stages = {"relations": relations, "first order": trees}
+        if settings.order == 2 and not stopped:
             second = replace(encoder, order=2, first=trees.weights)
-            trees = _trees(second, nodes, heads, settings.stage("second", passes), held)
-            stages["second order"] = trees
-        relations = stages["relations"] = _relations(bank, nodes, settings, passes)
+            try:
+                model = _trees(second, nodes, heads, settings.stage("second", passes), held)
+                stopped = _record(model).interrupted
+                if model.weights.any() or not stopped:
+                    trees = stages["second order"] = model
+            except KeyboardInterrupt:  # before its first weights
+                stopped = True
     whole = ParsingEncoder(_of(trees, TreeEncoder), _of(relations, RelationEncoder))
     metadata = {
         **{f"{name}: {key}": value for name, model in stages.items() for key, value in model.metadata.items()},
@@ -91,7 +107,13 @@ def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev:
         "lifted": changed,
     }
     weights = np.concatenate([trees.weights, relations.weights])
-    return ParserModel(weights, whole, metadata, settings.training.n_jobs, training=trees.training)
+    training = replace(_record(trees), interrupted=stopped)
+    return ParserModel(weights, whole, metadata, settings.training.n_jobs, training=training)
+
+
+def _record(model: Model) -> Training:
+    assert model.training is not None
+    return model.training
 
 
 def _of(model: Model, kind: Any) -> Any:
@@ -122,4 +144,5 @@ def _relations(bank: Treebank, nodes: Nodes, settings: ParserSettings, passes: i
     numbers = np.argsort(order)[codes]
     encoder = RelationEncoder(tuple(names[at] for at in order), settings.bits)
     fitted, batch, gold = encoder.fit((nodes, bank.heads), numbers)
-    return train_examples(Examples(fitted, batch, gold), settings.stage("relations", passes))
+    own = replace(settings.stage("relations", passes), patience=None)  # there is no dev score of relations alone
+    return train_examples(Examples(fitted, batch, gold), own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from maxmargin import _checks
 from maxmargin.tasks.common.tokens.line_formats import CONLLU
 from maxmargin.tasks.common.tokens.table import WORD, TokenTable
 
@@ -19,7 +20,7 @@ def of_conllu(sentences: Iterable[Any]) -> TokenTable:
     rows: list[list[tuple[str, ...]]] = []
     for i, sentence in enumerate(sentences):
         row: list[tuple[str, ...]] = []
-        for j, token in enumerate(sentence):
+        for j, token in enumerate(_checks.listed(f"sentence {i}", sentence, "a list of tokens", sized=False)):
             if not hasattr(token, "get") or not isinstance(token.get("form"), str):
                 raise ValueError(
                     f"sentence {i}, token {j}: expected a token of the package conllu with a 'form', got {token!r:.60}"

@@ -15,6 +15,7 @@ from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks import _kernels
+from maxmargin.tasks.parsing.defaults import BITS
 from maxmargin.tasks.parsing.encoder.templates import relation_templates
 from maxmargin.tasks.parsing.encoder.tokens import Nodes
 
@@ -33,7 +34,7 @@ class RelationEncoder(Encoder):
     """
 
     classes: tuple[str, ...] = ()
-    bits: int = 22
+    bits: int = BITS
     support: Support | None = None
 
     kind = "dependency relations"

@@ -107,6 +107,8 @@ class TokenNumbers:
 
         out = np.empty((table.n_tokens, len(ATTRIBUTES)), dtype=np.int32)
         kinds = np.zeros(table.n_tokens, dtype=np.uint8)
+        if not table.n_tokens:
+            return out, kinds
         for column in _COLUMNS:
             if column not in table.columns:
                 out[:, ATTRIBUTES.index(column)] = number(column, ["_"])[0]

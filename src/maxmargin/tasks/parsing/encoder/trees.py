@@ -16,6 +16,7 @@ from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.dependencies.projective import ProjectiveTrees
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.parsing.defaults import BITS
 from maxmargin.tasks.parsing.encoder.templates import tree_templates
 from maxmargin.tasks.parsing.encoder.tokens import Nodes, TokenNumbers
 from maxmargin.tasks.parsing.io.treebank import Treebank
@@ -41,7 +42,7 @@ class TreeEncoder(Encoder):
 
     numbers: TokenNumbers | None = None
     order: int = 1
-    bits: int = 22
+    bits: int = BITS
     single_root: bool = True
     first: FloatArray | None = None
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.files.text import AnyPath, name_of, open_output, read_text
@@ -68,8 +69,7 @@ class Treebank:
         FileError if one is missing, is not a token of its sentence or is the token itself.
         """
         codes, names = self.table.codes(_HEAD)
-        numbers = np.array([int(name) if name.isascii() and name.isdigit() else -1 for name in names], dtype=np.int64)
-        heads = numbers[codes]
+        heads = _numbers(names)[codes]
         length = np.repeat(self.lengths, self.lengths)
         wrong = np.flatnonzero((heads < 0) | (heads > length) | (heads == self.places))
         if wrong.size:
@@ -104,22 +104,33 @@ class Treebank:
 
     @classmethod
     def of(cls, sentences: Iterable[Any]) -> Treebank:
-        """The treebank of ``conllu.TokenList`` objects, or of any lists of dictionaries with the same keys."""
-        found = cls(of_conllu(sentences))
+        """The treebank of ``conllu.TokenList`` objects, or of any lists of dictionaries with the same keys.
+
+        ValueError if a sentence is not such a list, or has no tokens.
+        """
+        found = cls(of_conllu(_checks.listed("X", sentences, "a list of sentences", sized=False)))
+        empty = np.flatnonzero(found.lengths == 0)
+        if empty.size:
+            raise ValueError(f"sentence {int(empty[0])} has no tokens; leave it out, or give it at least one")
         found._check_numbers()
         return found
 
     def _check_numbers(self) -> None:
         """FileError unless the tokens of each sentence are numbered from 1."""
         codes, names = self.table.codes(_ID)
-        numbers = np.array([int(name) if name.isascii() and name.isdigit() else -1 for name in names], dtype=np.int64)
-        wrong = np.flatnonzero(numbers[codes] != self.places)
+        wrong = np.flatnonzero(_numbers(names)[codes] != self.places)
         if wrong.size and not (codes == codes[0]).all():  # lists without numbers have "_" everywhere
             token = int(wrong[0])
             raise FileError(
                 f"{self.table.where(token)}: a token has the number {shown(names[codes[token]])} instead of "
                 f"{int(self.places[token])}; number the tokens of a sentence from 1, as heads refer to these numbers"
             )
+
+
+def _numbers(names: Sequence[str]) -> IntArray:
+    """Numbers of at most 9 digits, and -1 for all other texts."""
+    good = (len(name) <= 9 and name.isascii() and name.isdigit() for name in names)
+    return np.array([int(name) if one else -1 for name, one in zip(names, good, strict=True)], dtype=np.int64)
 
 
 def read_treebank(path: AnyPath) -> Treebank:
