@@ -193,16 +193,24 @@ def test_interrupted_training_ends_with_the_trees_so_far(banks):
     assert not DependencyParser(bits=10, max_iter=4, callbacks=[ctrl_c(4)]).fit(train).model_.training.interrupted
 
 
-@pytest.mark.parametrize(("stage", "said"), [(1, "no trees were trained yet; nothing was"), (2, "parser.mm was")])
+@pytest.mark.parametrize(
+    ("stage", "said"), [(1, "no trees were trained yet; no model was written; "), (3, "parser.mm was written with the")]
+)
 def test_interrupted_command(files, tmp_path, monkeypatch, stage, said):
-    own = ctrl_c(stage)
-    monkeypatch.setattr(Settings, "watchers", lambda self, C, chooser=None: [own])
-    ended = runner.invoke(
-        app, ["parse", "train", str(files / "test.conllu"), "--out", str(tmp_path / "parser.mm"), "--bits", "10"]
-    )
+    out, whole = tmp_path / "parser.mm", tmp_path / "whole.mm"
+    command = ["parse", "train", str(files / "test.conllu"), "--dev", str(files / "test.conllu"), "--bits", "10"]
+    with monkeypatch.context() as patched:
+        usual, own = Settings.watchers, ctrl_c(stage)
+        patched.setattr(Settings, "watchers", lambda *given: [*usual(*given), own])
+        ended = runner.invoke(app, [*command, "--out", str(out)])
     assert ended.exit_code == 130
     assert said in ended.stderr
-    assert (tmp_path / "parser.mm").exists() == (stage == 2)
+    assert "--resume resumes from it" in ended.stderr
+    assert out.exists() == (stage == 3)
+    assert "training resumes from" in runner.invoke(app, [*command, "--out", str(out), "--resume"]).stderr
+    run(*command, "--out", str(whole))
+    np.testing.assert_array_equal(mm.load(out).weights, mm.load(whole).weights)
+    assert {path.name for path in tmp_path.iterdir() if "checkpoint" in path.name} == set()
 
 
 def test_the_example(files, tmp_path):

@@ -15,7 +15,7 @@ from maxmargin.tasks.common.cli.commands import BestSoFar, written_line
 if TYPE_CHECKING:
     from maxmargin.solvers import Checkpoint
 
-STAGES = ("stages", "pixels", "folds", "models")
+STAGES = ("stages", "pixels", "folds", "models", "relations", "first", "second")
 """Names of stages at the end of names of checkpoints, beside the numbers of runs."""
 
 

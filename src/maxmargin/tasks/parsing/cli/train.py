@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from maxmargin._terminal import report
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
 from maxmargin.tasks.common.cli.commands import errors_as_lines, once, reserve
-from maxmargin.tasks.common.cli.options import AsJson, Jobs, ModelOut, Seed
+from maxmargin.tasks.common.cli.options import AsJson, Jobs, ModelOut, Resume, SaveEvery, Seed
 from maxmargin.tasks.parsing.defaults import AGGRESSIVENESS, BITS, ORDER, PASSES
 
 
@@ -28,21 +29,37 @@ def train(
     bits: Annotated[int, typer.Option("--bits", min=10, max=30, help="Hash features to 2^BITS weights.")] = BITS,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    resume: Resume = False,
+    save_every: SaveEvery = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Train a parser on a treebank."""
     reserve(out, keep=[treebank, dev])
-    with errors_as_lines():
+    checkpoints = Checkpoints(out)
+    with errors_as_lines(checkpoints.summary):
         once([treebank, dev])
         from maxmargin.tasks.parsing.io.treebank import read_treebank
         from maxmargin.tasks.parsing.training import ParserSettings, train_parser
         from maxmargin.training import Settings
 
         bank, held = read_treebank(treebank), None if dev is None else read_treebank(dev)
-        training = Settings(C=1.0, max_iter=passes, random_state=seed, n_jobs=jobs, verbose=True)
+        banks = {"train": bank} | ({} if held is None else {"dev": held})
+        _ = [one.heads for one in banks.values()]  # wrong ones are refused before older checkpoints are removed
+        chosen = f"order {order}, passes {passes}, aggressiveness {aggressiveness}, bits {bits}, seed {seed}"
+        digests = [f"{name} {hashlib.sha256(one.data or b'').hexdigest()[:12]}" for name, one in banks.items()]
+        fingerprint = ", ".join([*digests, chosen])
+        training = Settings(
+            C=1.0,
+            max_iter=passes,
+            random_state=seed,
+            n_jobs=jobs,
+            checkpoint=checkpoints.checkpoint(save_every, fingerprint),
+            verbose=True,
+        )
         settings = ParserSettings(order=order, bits=bits, aggressiveness=aggressiveness, training=training)
+        checkpoints.begin(resume)
         model = train_parser(bank, settings, dev=held)
-        Checkpoints(out).save(model)
+        checkpoints.save(model)
         found = {"sentences": bank.n_sentences, "tokens": bank.n_tokens, "relations": len(model.encoder.classes)}
         if held is not None:
             found |= {f"dev {name}": value for name, value in model.evaluate(held).as_dict().items()}
