@@ -65,7 +65,7 @@ def test_inspect_as_json(models, kind):
     assert metadata["weights"] > 0
     assert metadata["trained_status"] == "converged"
     assert metadata["trained_C"] == (1.0 if kind == "parts" else 0.5)
-    assert ("labels" in metadata) == (kind in ("chain", "tree"))
+    assert ("labels" in metadata) == (kind in ("chain", "grammar", "segments", "tree"))
 
 
 def test_values_in_the_table():

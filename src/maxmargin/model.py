@@ -188,7 +188,7 @@ class Model:
         with _threads.threads(self.n_jobs):
             for examples, piece in self.encoder.transform(X).pieces():
                 ranks = best(piece.structure, self._scores(piece), k)
-                _check_finite(ranks[0].status, examples)
+                _check_found(ranks[0].status, examples)
                 found: list[list[tuple[Any, float]]] = [[] for _ in examples]
                 for points in ranks:
                     outputs = self.encoder.decode(piece, piece.structure.decode(points.z))
@@ -215,7 +215,7 @@ class Model:
                 if not isinstance(structure, Network):
                     raise ValueError(f"relaxation is for graphs and associative networks, not for {structure.called}")
                 relaxed, best = structure.relax(self._scores(piece))
-                _check_finite(best.status, examples)
+                _check_found(best.status, examples)
                 marginals = relaxed.z[structure.variable_parts].reshape(-1, structure.n_labels)
                 outputs = self.encoder.decode(piece, structure.decode(best.z))
                 by_example = np.split(marginals, np.cumsum(structure.n_nodes)[:-1])
@@ -301,7 +301,7 @@ class Model:
         """The predicted outputs, a piece of the batch at a time."""
         for examples, piece in batch.pieces():
             found = piece.structure.labels(self._scores(piece))
-            _check_finite(found.status, examples)
+            _check_found(found.status, examples)
             _warn_of_fractions(piece.structure, found, examples)
             yield piece, found
 
@@ -346,12 +346,17 @@ def _best_words(structure: Structure, scores: FloatArray, k: int) -> list[Points
     return structure.k_best_words(scores, k)
 
 
-def _check_finite(status: npt.NDArray[np.int8], examples: IntArray) -> None:
-    """Finite features and weights may still have infinite products; then no output is best."""
+def _check_found(status: npt.NDArray[np.int8], examples: IntArray) -> None:
+    """Refuse examples without a best output: products of features and weights may be infinite, or all be forbidden."""
     wrong = status == PointStatus.NONFINITE
     if wrong.any():
         index = examples[np.argmax(wrong)]
         raise ValueError(f"example {index}: its scores are not finite, as its features are too large; scale them")
+    absent = status == PointStatus.ABSENT
+    if absent.any():
+        raise ValueError(
+            f"example {examples[np.argmax(absent)]}: it has no legal output; change it, or allow what is forbidden"
+        )
 
 
 def _warn_of_fractions(structure: Structure, found: Labeling, examples: IntArray) -> None:

@@ -367,3 +367,13 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="example 0: label 'new' was not seen"):
         model.complete(X, [["new"] * 5, *y[1:]])
     assert isinstance(mm.LatentSVM(chain)._hooks(), BestGood)
+
+
+def test_outputs_known_in_part_alone_and_links_named_twice() -> None:
+    X, y = sentences(2)
+    unknown = [mm.PartialParts([1 if j == 0 else None for j in range(len(x))]) for x in X]
+    model = mm.LatentSVM(mm.DependencySVM()).fit(X, unknown)
+    assert [len(heads) for heads in model.predict(X)] == [len(heads) for heads in y]
+    X, y = matchings(2)
+    with pytest.raises(ValueError, match="example 1: a link is both there and absent; name it once"):
+        mm.LatentSVM(mm.MatchingSVM()).fit(X, [y[0], mm.PartialLinks(y[1], absent=y[1][:1])])

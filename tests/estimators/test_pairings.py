@@ -17,3 +17,12 @@ def test_the_example_runs(tmp_path, capsys):
     assert outcome["patterns"] > outcome["one by one"] > outcome["nearest"]
     assert outcome["sure"] > outcome["patterns"] > 0.6
     assert "gold bonds above" in capsys.readouterr().out
+
+
+def test_graphs_without_a_perfect_pairing_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(4, 4, 2)) for _ in range(3)]
+    model = mm.PairingSVM(perfect=True).fit(X, [[(0, 1), (2, 3)]] * 3)
+    for found in (model.predict, lambda inputs: model.k_best(inputs, 2)):
+        with pytest.raises(ValueError, match="example 1: it has no legal output"):
+            found([X[0], rng.normal(size=(3, 3, 2))])

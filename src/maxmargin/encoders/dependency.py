@@ -220,7 +220,10 @@ class DependencyEncoder(KernelEncoder):
         labels = Trees.parse(y).labels
         if labels is None and self.classes is not None:
             raise ValueError("classes were given, but y has no labels; give pairs (heads, labels), or leave them out")
-        classes = None if labels is None else labels.vocabulary() if self.classes is None else distinct(self.classes)
+        if self.classes is not None:
+            classes: tuple[Hashable, ...] | None = distinct(self.classes)
+        else:
+            classes = (labels and labels.vocabulary()) or None  # none at all where outputs are known in part only
         return replace(
             self,
             classes=classes,

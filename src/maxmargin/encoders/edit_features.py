@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -263,15 +263,6 @@ class EditFeatures:
         gaps[:: self._n_gap] = -1.0
         openings[:: self._n_open] = -1e-3
         return pairs, gaps, openings
-
-    def pair_names(self) -> list[str]:
-        """What each weight of pairs stands for."""
-        if not self.by_symbol:
-            return []
-        names = ["equal", "different", "first equal", "first different", "last equal", "last different"]
-        groups: tuple[Any, ...] = ((None, *self.class_names),) if self.n_classes > 1 else ()
-        names += [f"classes {one!r}, {two!r}" for group in groups for one in group for two in group]
-        return names + [f"{one!r}, {two!r}" for one in self.symbols for two in self.symbols]
 
 
 def _summed(columns: Columns, weights: FloatArray, n: int) -> FloatArray:

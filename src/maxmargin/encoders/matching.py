@@ -104,7 +104,11 @@ class MatchingEncoder(KernelRowsEncoder):
             otherwise[index] = one.possible is None
         free = np.repeat(otherwise, np.diff(structure.blocks[0].offsets))
         for name, links in marked.items():
-            free[structure.places(links)[2]] = name == "possible"
+            _, example, place = structure.places(links)
+            both = np.flatnonzero(found[place] > 0)
+            if name == "absent" and both.size:
+                raise ValueError(f"example {int(example[both[0]])}: a link is both there and absent; name it once")
+            free[place] = name == "possible"
         return np.where((found < 0) & free, 0, found).astype(np.int8)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:

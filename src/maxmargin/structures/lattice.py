@@ -298,7 +298,7 @@ class Lattice(Compiled):
         """``argmax_y (costs'y + constants) (margin + scores'y)`` over paths, exactly; ``warm`` is not needed.
 
         Per node, all pairs of loss and score of which none beats another in both are kept. INEXACT, with an upper bound
-        as value, where these would be thousands (64 to 4096, by the size of the example).
+        as value, where there would be more than 64 to 4096 of them, by the size of the example.
         """
         scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
         margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")

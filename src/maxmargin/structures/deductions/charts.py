@@ -95,13 +95,6 @@ class Chart(Deduction):
     def _check(self, rows: IntArray, index: int) -> None:
         """ValueError unless the rows of an example, ``(begin, end, number)``, are an output; spans are in range."""
 
-    @cached_property
-    def token_rows(self) -> npt.NDArray[np.bool_]:
-        """Which rows of the batch are single tokens."""
-        found = np.zeros(int(self._row_offsets[-1]), dtype=np.bool_)
-        found[self._tokens] = True
-        return found
-
     @property
     def _tokens(self) -> IntArray:
         """The rows of single tokens."""

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer.core import TyperCommand
 
@@ -19,9 +19,6 @@ from maxmargin._terminal import fail, interrupted, printable
 from maxmargin.tasks.common.files.text import STANDARD_INPUT
 from maxmargin.tasks.common.files.text import once as once
 from maxmargin.tasks.common.packages import MissingPackageError
-
-if TYPE_CHECKING:
-    pass
 
 PART_WRITTEN = "the output is incomplete"
 """What Ctrl-C leaves behind in commands that write to standard output."""
