@@ -5,6 +5,11 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+import maxmargin as mm
+
 ROOT = Path(__file__).parents[2]
 
 
