@@ -21,9 +21,9 @@ check: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 
-# Three processes fill two cores where tests wait; threads of BLAS besides would wait for each other.
+# Two processes: threads of BLAS besides would wait for each other and take a quarter more time.
 pytest: $(VENV)/.test-tools $(VENV)/.built
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 # Hostile input for every way into the library; FUZZ="--only files --inputs 1000" for a part of it.
 FUZZ ?=
