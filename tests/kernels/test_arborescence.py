@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
 from oracles.dependencies import random_nonprojective, trees, vertices
-from oracles.enumeration import gibbs
+from oracles.enumeration import gibbs, scores_of, worth
 
 from maxmargin import _kernels, threads
 from maxmargin.structures import NonProjectiveTrees, PointStatus
@@ -23,20 +23,6 @@ OK, NONFINITE, ABSENT = PointStatus.OK, PointStatus.NONFINITE, PointStatus.ABSEN
 RULES = settings(deadline=None, derandomize=True, max_examples=40)
 seeds = st.integers(0, 2**32 - 1)
 scales = st.sampled_from([1.0, 30.0, 1000.0])
-
-
-def scores_of(rng: np.random.Generator, structure: NonProjectiveTrees) -> np.ndarray:
-    """Scores with ties now and then, and forbidden arcs."""
-    scores = np.round(rng.normal(size=structure.n_parts), int(rng.integers(0, 4)))
-    if rng.random() < 0.5:
-        scores[rng.random(structure.n_parts) < 0.3] = -np.inf
-    return scores
-
-
-def worth(outputs: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The scores of outputs (rows), -inf where a part is forbidden."""
-    with np.errstate(invalid="ignore"):
-        return np.where(outputs > 0, scores * outputs, 0.0).sum(axis=1)
 
 
 def table(structure: NonProjectiveTrees, i: int, scores: np.ndarray) -> np.ndarray:

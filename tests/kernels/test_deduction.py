@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.enumeration import gibbs, vertices
+from oracles.enumeration import gibbs, scores_of, vertices, worth
 from oracles.segments import random_segments
 
 from maxmargin import threads
@@ -18,20 +18,6 @@ OK, INEXACT, NONFINITE, ABSENT = PointStatus.OK, PointStatus.INEXACT, PointStatu
 RULES = settings(deadline=None, derandomize=True, max_examples=40)
 ALTERNATE = TransitionConstraints(np.array([[False, True], [True, True]]), np.ones(2, bool), np.array([True, True]))
 seeds = st.integers(0, 2**32 - 1)
-
-
-def scores_of(rng: np.random.Generator, structure: Segments, *, forbid: bool = True) -> np.ndarray:
-    """Scores with ties now and then, and forbidden parts."""
-    scores = np.round(rng.normal(size=structure.n_parts), int(rng.integers(0, 4)))
-    if forbid and rng.random() < 0.5:
-        scores[rng.random(structure.n_parts) < 0.2] = -np.inf
-    return scores
-
-
-def worth(outputs: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The scores of outputs (rows), -inf where a part is forbidden."""
-    with np.errstate(invalid="ignore"):
-        return np.where(outputs > 0, scores * outputs, 0.0).sum(axis=1)
 
 
 @RULES

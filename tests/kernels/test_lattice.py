@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference, slack
-from oracles.enumeration import gibbs, vertices
+from oracles.enumeration import gibbs, scores_of, vertices, worth
 from oracles.lattice import best_sequences, paths, random_lattice
 from problems import make, rebuilt
 
@@ -34,20 +34,6 @@ def large(rng: np.random.Generator, n_nodes: int, degree: int, n: int = 3) -> La
         tail[::degree] = head[::degree] - 1
         edges.append(np.stack([tail, head], axis=1))
     return Lattice([n_nodes] * n, np.concatenate(edges), np.cumsum([0, *map(len, edges)]))
-
-
-def scores_of(rng: np.random.Generator, structure: Lattice, *, forbid: bool = True) -> np.ndarray:
-    """Scores with ties now and then, and forbidden edges."""
-    scores = np.round(rng.normal(size=structure.n_parts), int(rng.integers(0, 4)))
-    if forbid and rng.random() < 0.5:
-        scores[rng.random(structure.n_parts) < 0.2] = -np.inf
-    return scores
-
-
-def worth(outputs: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The scores of paths (rows), -inf where an edge is forbidden."""
-    with np.errstate(invalid="ignore"):
-        return np.where(outputs > 0, scores * outputs, 0.0).sum(axis=1)
 
 
 # --- best paths -------------------------------------------------------------------------------------------------------

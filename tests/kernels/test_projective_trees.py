@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
 from oracles.dependencies import all_grandparents, all_siblings, grandparents, random_trees, siblings, trees, vertices
-from oracles.enumeration import gibbs
+from oracles.enumeration import gibbs, scores_of, worth
 
 from maxmargin import threads
 from maxmargin.structures import PointStatus, ProjectiveTrees
@@ -19,20 +19,6 @@ from maxmargin.testing import check_structure
 RULES = settings(deadline=None, derandomize=True, max_examples=30)
 seeds = st.integers(0, 2**32 - 1)
 SECOND = [(False, False), (True, False), (False, True), (True, True)]
-
-
-def scores_of(rng: np.random.Generator, structure: ProjectiveTrees) -> np.ndarray:
-    """Scores with ties now and then, and forbidden parts."""
-    scores = np.round(rng.normal(size=structure.n_parts), int(rng.integers(0, 4)))
-    if rng.random() < 0.5:
-        scores[rng.random(structure.n_parts) < 0.1] = -np.inf
-    return scores
-
-
-def worth(outputs: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The scores of outputs (rows), -inf where a part is forbidden."""
-    with np.errstate(invalid="ignore"):
-        return np.where(outputs > 0, scores * outputs, 0.0).sum(axis=1)
 
 
 @RULES

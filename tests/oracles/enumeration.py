@@ -86,8 +86,21 @@ def gibbs(vertices: FloatArray, potentials: FloatArray) -> tuple[FloatArray, flo
 
     Potentials of ``-inf`` forbid.
     """
-    with np.errstate(invalid="ignore"):
-        scores = np.where(vertices > 0, potentials * vertices, 0.0).sum(axis=1)
+    scores = worth(vertices, potentials)
     top = scores.max()
     weights = np.exp(scores - top)
     return weights @ vertices / weights.sum(), float(top + np.log(weights.sum()))
+
+
+def scores_of(rng: np.random.Generator, structure: Structure, *, forbid: bool = True) -> FloatArray:
+    """Scores with ties now and then, and forbidden parts."""
+    scores = np.round(rng.normal(size=structure.n_parts), int(rng.integers(0, 4)))
+    if forbid and rng.random() < 0.5:
+        scores[rng.random(structure.n_parts) < 0.2] = -np.inf
+    return scores
+
+
+def worth(outputs: FloatArray, scores: FloatArray) -> FloatArray:
+    """The scores of outputs (rows), -inf where a part is forbidden."""
+    with np.errstate(invalid="ignore"):
+        return np.where(outputs > 0, scores * outputs, 0.0).sum(axis=1)

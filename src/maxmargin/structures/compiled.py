@@ -65,6 +65,21 @@ class Compiled(Structure):
             return super().marginals(potentials)
         return self._from_kernel(self._batch.marginals, vector(potentials, self.n_parts, "potentials"))
 
+    def slack_argmax(
+        self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
+    ) -> Points:
+        """``argmax_y (costs'y + constants) (margin + scores'y)`` over outputs.
+
+        Exactly where the kernel has it (:attr:`slack_relaxed` is False): for each item or node, all pairs of loss and
+        score are kept of which none beats another in both. INEXACT, with an upper bound as value, where there would be
+        more than 64 to 4096 of them, by the size of the example. ``warm`` is for the relaxed maximum.
+        """
+        if self.slack_relaxed:
+            return super().slack_argmax(scores, margin, costs, constants, warm=warm)
+        scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
+        margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
+        return self._from_kernel(self._batch.slack_argmax, scores, margin, costs, constants)
+
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection by an active set of outputs in the kernel; ``warm`` from a call of this batch."""
         point = vector(point, self.n_parts, "point")

@@ -292,18 +292,6 @@ class Lattice(Compiled):
             raise ValueError(f"example {int(np.argmax(status != 0))}: scores or slopes are NaN or infinite")
         return found
 
-    def slack_argmax(
-        self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
-    ) -> Points:
-        """``argmax_y (costs'y + constants) (margin + scores'y)`` over paths, exactly; ``warm`` is not needed.
-
-        Per node, all pairs of loss and score of which none beats another in both are kept. INEXACT, with an upper bound
-        as value, where there would be more than 64 to 4096 of them, by the size of the example.
-        """
-        scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
-        margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        return self._from_kernel(self._batch.slack_argmax, scores, margin, costs, constants)
-
     def project(self, point: FloatArray, *, tol: float = 1e-8, warm: Any = None) -> Points:
         """Euclidean projection; ``warm`` holds potentials of all nodes of the batch."""
         values = vector(point, self.n_parts, "point")

@@ -17,12 +17,10 @@ of the goal are the outputs, each by one derivation. A structure says in C++ wha
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from maxmargin.structures._arrays import assembled, vector
-from maxmargin.structures.base import FloatArray, Points, Polytope
+from maxmargin.structures._arrays import assembled
+from maxmargin.structures.base import Polytope
 from maxmargin.structures.compiled import Compiled
 
 
@@ -38,18 +36,6 @@ class Deduction(Compiled):
     forbids = True
     slack_relaxed = False
     value_bounds = True
-
-    def slack_argmax(
-        self, scores: FloatArray, margin: FloatArray, costs: FloatArray, constants: FloatArray, *, warm: Any = None
-    ) -> Points:
-        """``argmax_y (costs'y + constants) (margin + scores'y)`` over outputs, exactly; ``warm`` is not needed.
-
-        Per item, all pairs of loss and score of which none beats another in both are kept. INEXACT, with an upper bound
-        as value, where there would be more than 64 to 4096 of them, by the size of the example.
-        """
-        scores, costs = vector(scores, self.n_parts, "scores"), vector(costs, self.n_parts, "costs")
-        margin, constants = vector(margin, self.n_examples, "margin"), vector(constants, self.n_examples, "constants")
-        return self._from_kernel(self._batch.slack_argmax, scores, margin, costs, constants)
 
     def polytope(self) -> Polytope:
         """``q`` holds the ways; one equation per item: the goal is made once, others as often as they are used."""
