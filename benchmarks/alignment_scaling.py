@@ -23,7 +23,7 @@ import maxmargin as mm
 from maxmargin.features.parts import PartFeatures
 from maxmargin.losses import Hamming
 from maxmargin.regions import L2
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 REPORT_SECONDS = {500: 600, 1000: 1800, 5000: 10800}
 

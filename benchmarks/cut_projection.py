@@ -23,7 +23,7 @@ from scipy.spatial import Delaunay
 from timing import timed
 
 from maxmargin import _kernels
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 
 
 def mesh(rng: np.random.Generator, nodes: int, degree: float = 4.8) -> tuple[np.ndarray, np.ndarray]:

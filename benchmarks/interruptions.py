@@ -32,8 +32,8 @@ import command_inputs
 import numpy as np
 
 from maxmargin import model_file
-from maxmargin.model import load
 from maxmargin.model_file import ModelFileError
+from maxmargin.models.base import load
 
 PROMPT = 2.0
 """Seconds within which a command should end."""

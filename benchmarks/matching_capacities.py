@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from timing import best_of
 
 from maxmargin import threads
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 SOURCE, TARGET = 12, 14
 

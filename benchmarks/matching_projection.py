@@ -24,7 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from timing import best_of
 
 from maxmargin import _kernels, threads
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 
 def workload(n: int, size: int, density: float, mean: float, seed: int) -> tuple[Matching, np.ndarray, Any]:

@@ -39,7 +39,7 @@ from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.losses import Hamming
 from maxmargin.regions import L2
 from maxmargin.structures.base import Points
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 from maxmargin.structures.networks.associative import Associative
 
 # Of log-odds at two scales, noise and 1; of 1 / distance and contrast.

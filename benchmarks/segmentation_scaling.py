@@ -24,7 +24,7 @@ import maxmargin as mm
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.losses import Hamming
 from maxmargin.regions import L2
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 
 PAPER_SECONDS = 4 * 3600
 

@@ -19,7 +19,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import Solver
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 
 KINDS = ("chain", "chain-edges", "cut", "matching")
 

@@ -28,13 +28,13 @@ from maxmargin.structures.base import FloatArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.chains.chain import Chain
 from maxmargin.structures.chains.second_order import SecondOrderChain
-from maxmargin.structures.clique_cut import CliqueCut
-from maxmargin.structures.cut import Cut
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.cuts.clique_cut import CliqueCut
+from maxmargin.structures.cuts.cut import Cut
+from maxmargin.structures.matchings.matching import Matching
+from maxmargin.structures.matchings.pairing import Pairing
 from maxmargin.structures.networks.associative import Associative
 from maxmargin.structures.networks.clique_network import CliqueNetwork
 from maxmargin.structures.networks.graph import PairwiseGraph
-from maxmargin.structures.pairing import Pairing
 from maxmargin.structures.trees.junction import JunctionTree
 from maxmargin.structures.trees.tree import Tree
 

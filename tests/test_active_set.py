@@ -19,7 +19,7 @@ from maxmargin.problem import Problem
 from maxmargin.regions import L2
 from maxmargin.solvers import ActiveSet, Solution, Start, Status, Stop, solve
 from maxmargin.structures.chains.chain import Chain
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 BLOCK = mm.BlockFrankWolfe()
 WHOLE = tuple(kind for kind in problems.STRUCTURES if kind not in problems.RELAXED)

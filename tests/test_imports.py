@@ -60,7 +60,7 @@ FIRST_USES = (
     "import maxmargin as mm; mm.tasks.tagging",
     "import maxmargin as mm; mm.structures.Chain",
     "import maxmargin as mm; mm.testing.check_structure",
-    "import maxmargin.estimators.chain",
+    "import maxmargin.estimators.labelings.chain",
     "from maxmargin import _kernels, testing",
     "from maxmargin import *; Stop()",
     "from maxmargin.tasks import *; alignment.evaluate",
@@ -108,7 +108,7 @@ def test_the_package_alone_is_light():
 @pytest.mark.parametrize(
     "modules",
     [
-        "structures.chains.chain, maxmargin.features, maxmargin.encoders, maxmargin.model, maxmargin.model_file",
+        "structures.chains.chain, maxmargin.features, maxmargin.encoders, maxmargin.models.base, maxmargin.model_file",
         "tasks.common.files.text, maxmargin.tasks.tagging, maxmargin.tasks.common.tokens.table",
         "tasks.tagging.metrics.scores",
         "tasks.tagging.metrics.tables",
@@ -135,7 +135,7 @@ def test_short_commands_import_no_task():
     code = "from maxmargin.cli import app\ntry:\n    app(['{}'])\nexcept SystemExit:\n    pass"
     for verb in ("version", "--help"):
         found = loaded(code.format(verb))
-        assert not found.intersection({"numpy", "sklearn", "maxmargin.tasks", "maxmargin.model"})
+        assert not found.intersection({"numpy", "sklearn", "maxmargin.tasks", "maxmargin.models.base"})
 
 
 def test_commands_know_of_their_tasks():

@@ -19,7 +19,7 @@ from commands import runner
 
 from maxmargin import _files, _interrupts, model_file
 from maxmargin.cli import app
-from maxmargin.model import load
+from maxmargin.models.base import load
 from maxmargin.optimization.checkpoints.files import PREVIOUS
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
 

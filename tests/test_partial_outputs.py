@@ -16,9 +16,9 @@ from maxmargin.solvers import BlockFrankWolfe, Stop, solve
 from maxmargin.structures.base import FloatArray, Structure
 from maxmargin.structures.chains.chain import Chain
 from maxmargin.structures.chains.transitions import TransitionConstraints
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 from maxmargin.structures.fallbacks.given import Given, argmax_given, mean_given
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 
 def some_given(structure: Structure, gold: FloatArray, seed: int = 0, sets: bool = True) -> Given:

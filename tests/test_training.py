@@ -19,7 +19,7 @@ import maxmargin as mm
 from maxmargin import _threads
 from maxmargin._terminal import set_quiet
 from maxmargin.encoders import ChainEncoder
-from maxmargin.encoders.data.trees import nodes_of
+from maxmargin.encoders.deductions.bracketed import nodes_of
 from maxmargin.estimators.base import SettingsArguments
 from maxmargin.problem import Problem
 from maxmargin.regions import L2

@@ -19,9 +19,9 @@ from mutations import resealed
 
 from maxmargin import Graph
 from maxmargin.datasets.examples import Examples
-from maxmargin.encoders.chain import ChainEncoder
 from maxmargin.encoders.cut import CutEncoder
-from maxmargin.encoders.matching import MatchingEncoder
+from maxmargin.encoders.labelings.chain import ChainEncoder
+from maxmargin.encoders.matchings.matching import MatchingEncoder
 from maxmargin.problem import Problem
 from maxmargin.solvers import (
     AveragedPerceptron,

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from maxmargin.encoders.edits import EditEncoder
+from maxmargin.encoders.deductions.edits import EditEncoder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.tasks.parsing import DependencyParser, read_treebank
-from maxmargin.tasks.parsing.encoder.trees import lifted
+from maxmargin.tasks.parsing.encoder.heads import lifted
 
 
 def main() -> None:

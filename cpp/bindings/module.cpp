@@ -23,7 +23,7 @@ void bind_segments(nb::module_& module);
 void bind_simplex(nb::module_& module);
 void bind_supported(nb::module_& module);
 void bind_tree(nb::module_& module);
-void bind_tree_features(nb::module_& module);
+void bind_dependency_features(nb::module_& module);
 }  // namespace maxmargin
 
 NB_MODULE(_kernels, module) {
@@ -52,6 +52,6 @@ NB_MODULE(_kernels, module) {
     maxmargin::bind_simplex(module);
     maxmargin::bind_supported(module);
     maxmargin::bind_tree(module);
-    maxmargin::bind_tree_features(module);
+    maxmargin::bind_dependency_features(module);
     maxmargin::bind_common(module);
 }

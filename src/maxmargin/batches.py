@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.model import Model, load
+from maxmargin.models.base import Model, load
 
 
 class BatchPredictor:

@@ -132,8 +132,8 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show what a model file holds: kind, size, how it was trained and its certificate."""
-    from maxmargin.model import load
     from maxmargin.model_file import ModelFileError
+    from maxmargin.models.base import load
 
     try:
         # A user's own structure is not needed to describe its model.

@@ -27,7 +27,7 @@ from maxmargin.encoders.base import Batch
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.losses import Hamming
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.problem import CandidateSets, Problem
 from maxmargin.regions import L1
 from maxmargin.structures._arrays import vector

@@ -14,7 +14,7 @@ from oracles.edits import alignments
 from sklearn.base import clone
 
 import maxmargin as mm
-from maxmargin.encoders.edits import EditEncoder
+from maxmargin.encoders.deductions.edits import EditEncoder
 
 VOWELS = dict.fromkeys("aeiou", "vowel")
 SETTINGS: list[dict[str, Any]] = [

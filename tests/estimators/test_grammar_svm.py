@@ -10,7 +10,7 @@ import pytest
 from data import charts
 
 import maxmargin as mm
-from maxmargin.encoders.data.trees import nodes_of, tree_of
+from maxmargin.encoders.deductions.bracketed import nodes_of, tree_of
 
 WORDS = {"(": 0, ")": 1, "+": 2, "*": 3, "x": 4}
 

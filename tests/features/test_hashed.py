@@ -104,4 +104,4 @@ def test_refusals():
         wrong = list(arrays)
         wrong[place] = np.full_like(wrong[place], bad)
         with pytest.raises(ValueError, match="does not exist"):
-            _kernels.tree_features(one.trees._batch, one.numbers, one.tags, one.kinds, *wrong, 8)
+            _kernels.dependency_features(one.trees._batch, one.numbers, one.tags, one.kinds, *wrong, 8)

@@ -22,7 +22,7 @@ from test_model_file import refused
 
 import maxmargin as mm
 from maxmargin.encoders.cut import CutEncoder
-from maxmargin.encoders.matching import MatchingEncoder
+from maxmargin.encoders.matchings.matching import MatchingEncoder
 from maxmargin.features import Kernel, PartFeatures, TiedRows
 from maxmargin.features.kernel import GatheredRows, KernelMap, KernelRows
 from maxmargin.features.rows import Rows

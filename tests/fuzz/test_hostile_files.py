@@ -18,7 +18,7 @@ import pytest
 import maxmargin as mm
 from maxmargin import model_file
 from maxmargin._messages import LONGEST, FileContentError, quoted, shortened
-from maxmargin.model import SPARSE_FLOOR, SPARSE_LIMIT
+from maxmargin.models.base import SPARSE_FLOOR, SPARSE_LIMIT
 from maxmargin.tasks.alignment.io.bitext import read_sentences
 from maxmargin.tasks.alignment.io.link_files import open_links, read_links
 from maxmargin.tasks.alignment.metrics.files import evaluate_files

@@ -53,7 +53,7 @@ def bound_names() -> set[str]:
     for module in (_kernels, task_kernels):
         for name, value in vars(module).items():
             if inspect.isclass(value):
-                never = "Oracle", "FeatureMap", "TreeFeatures", "Hinge", "MertLists"
+                never = "Oracle", "FeatureMap", "DependencyFeatures", "Hinge", "MertLists"
                 made = "__init__" in vars(value) and name not in never
                 found |= {name} if made else set()
                 if name != "Oracle":

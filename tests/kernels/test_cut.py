@@ -16,7 +16,7 @@ from scipy.spatial import Delaunay
 
 from maxmargin import _kernels
 from maxmargin.structures.base import PointStatus
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=40)
 

@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from maxmargin import _kernels
 from maxmargin.structures import PointStatus
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 
 def assert_feasible(structure, z, slack=1e-14):

@@ -13,7 +13,7 @@ import maxmargin as mm
 from maxmargin import _kernels
 from maxmargin.structures import PointStatus
 from maxmargin.structures.fallbacks import generic
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 
 def assert_ranks(structure, scores, ranks, tol=1e-12):

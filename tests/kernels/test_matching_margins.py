@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles.matching import CAPACITIES, margins_by_enumeration, random_matching, scores_of
 
 from maxmargin import _kernels, threads
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 KINDS = ("normal", "rounded", "positive", "negative", "equal", "zero")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 
 
 def project(structure: Cut, point: FloatArray, *, steps: int = 20_000, gap: float = 1e-18) -> FloatArray:

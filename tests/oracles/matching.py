@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 CAPACITIES = ("one", "few", "zeros")
 

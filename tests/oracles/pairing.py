@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.pairing import Pairing
+from maxmargin.structures.matchings.pairing import Pairing
 
 
 def vertices(structure: Pairing) -> list[FloatArray]:

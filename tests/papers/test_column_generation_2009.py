@@ -17,7 +17,7 @@ from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1
 from maxmargin.solvers import Status, Stop, solve
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 
 C = 0.7
 

@@ -14,7 +14,7 @@ import maxmargin as mm
 from maxmargin.cli import app
 from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.parsing import DependencyParser, Treebank, read_treebank
-from maxmargin.tasks.parsing.encoder.trees import lifted
+from maxmargin.tasks.parsing.encoder.heads import lifted
 from maxmargin.tasks.parsing.model import ParserModel
 from maxmargin.training import Settings
 

@@ -431,11 +431,11 @@ def dependencies(random: Generator) -> list[Call]:
         *projective(random, "FirstOrderTrees", 0, 0),
         *projective(random, "SiblingTrees", some(random, 2, 1), 0),
         *projective(random, "GrandparentTrees", some(random, 2), some(random, 2, 1)),
-        *tree_features(random),
+        *dependency_features(random),
     ]
 
 
-def tree_features(random: Generator) -> list[Call]:
+def dependency_features(random: Generator) -> list[Call]:
     """Hashed features of trees of first and second order."""
     tokens, second = sizes(random, 3, 1), some(random, 1)
     arguments, first = _arcs(random, tokens, 1)
@@ -459,7 +459,7 @@ def tree_features(random: Generator) -> list[Call]:
         ]
 
     arrays = numbers, tags, kinds, *keys, *templates
-    return [bound(core, "tree_features", trees, *arrays, some(random, 1), bits, then=use)]
+    return [bound(core, "dependency_features", trees, *arrays, some(random, 1), bits, then=use)]
 
 
 def arborescence(random: Generator) -> list[Call]:

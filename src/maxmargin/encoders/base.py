@@ -47,29 +47,27 @@ class Batch:
 
 
 _KINDS: dict[str, type[Encoder]] = {}
-_MODULES = (
-    "associative",
-    "candidates",
-    "chain",
-    "cut",
-    "edits",
-    "dependency",
-    "grammar",
-    "graph",
-    "lattice",
-    "matching",
-    "pairing",
-    "parts",
-    "program",
-    "segments",
-    "tree",
-)
-_HOMES = {kind: f"maxmargin.encoders.{kind}" for kind in _MODULES} | {
-    "sublabels": "maxmargin.encoders.sublabels",
+_HOMES = {
+    "associative": "maxmargin.encoders.labelings.associative",
+    "candidates": "maxmargin.encoders.candidates",
+    "chain": "maxmargin.encoders.labelings.chain",
+    "cut": "maxmargin.encoders.cut",
+    "dependency": "maxmargin.encoders.dependency",
+    "edits": "maxmargin.encoders.deductions.edits",
+    "grammar": "maxmargin.encoders.deductions.grammar",
+    "graph": "maxmargin.encoders.labelings.graph",
+    "lattice": "maxmargin.encoders.lattice",
+    "matching": "maxmargin.encoders.matchings.matching",
+    "pairing": "maxmargin.encoders.matchings.pairing",
+    "parts": "maxmargin.encoders.parts",
+    "program": "maxmargin.encoders.program",
+    "segments": "maxmargin.encoders.deductions.segments",
+    "sublabels": "maxmargin.encoders.labelings.sublabels",
+    "tree": "maxmargin.encoders.labelings.tree",
     "sequence tagging": "maxmargin.tasks.tagging.encoder.tagging",
     "dependency parsing": "maxmargin.tasks.parsing.encoder.parsing",
     "dependency relations": "maxmargin.tasks.parsing.encoder.relations",
-    "dependency trees": "maxmargin.tasks.parsing.encoder.trees",
+    "dependency trees": "maxmargin.tasks.parsing.encoder.heads",
     "word alignment": "maxmargin.tasks.alignment.encoder.alignment",
     "image segmentation": "maxmargin.tasks.segmentation.encoder.images",
     "reranking": "maxmargin.tasks.reranking.encoder.reranking",
@@ -104,7 +102,7 @@ class Encoder(ABC):
     Such files are refused. A file that does not say its version has 1.
     """
 
-    model_class: ClassVar[str] = "maxmargin.model:Model"
+    model_class: ClassVar[str] = "maxmargin.models.base:Model"
     """Where the class of its models is defined, as ``module:class``; by name, as models stand above encoders."""
 
     metrics: ClassVar[tuple[str, ...]] = ()

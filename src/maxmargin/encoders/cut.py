@@ -34,8 +34,8 @@ from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures.base import FloatArray
-from maxmargin.structures.clique_cut import CliqueCut
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.clique_cut import CliqueCut
+from maxmargin.structures.cuts.cut import Cut
 from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.sparse import SparsePoint
 

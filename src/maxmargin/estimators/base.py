@@ -25,7 +25,7 @@ from maxmargin.encoders import PartsEncoder, ProgramEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.execution import Executor
 from maxmargin.losses import Loss
-from maxmargin.model import Metric, Model
+from maxmargin.models.base import Metric, Model
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.solver import Solver, Start

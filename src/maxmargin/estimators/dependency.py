@@ -8,7 +8,7 @@ from typing import Unpack
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.dependency import DependencyEncoder
 from maxmargin.estimators.base import SettingsArguments, takes_settings
-from maxmargin.estimators.labeled import LabeledSVM
+from maxmargin.estimators.labelings.labeled import LabeledSVM
 from maxmargin.features.kernel import Kernel
 
 

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from maxmargin import _checks, _threads
 from maxmargin._messages import shown
 from maxmargin.datasets import ShardedDataset
-from maxmargin.encoders.associative import AssociativeEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.encoders.candidates import CandidatesEncoder
 from maxmargin.encoders.data import checks
-from maxmargin.encoders.labeled import LabeledEncoder
-from maxmargin.encoders.sublabels import SublabelEncoder
+from maxmargin.encoders.labelings.associative import AssociativeEncoder
+from maxmargin.encoders.labelings.labeled import LabeledEncoder
+from maxmargin.encoders.labelings.sublabels import SublabelEncoder
 from maxmargin.estimators.base import StructuredSVM
 from maxmargin.losses import LabelCost
 from maxmargin.optimization.loop import generator

@@ -103,7 +103,7 @@ class HashedTrees(Features):
     @cached_property
     def compiled(self) -> Any:
         """As kernels take it."""
-        make: Any = _kernels.tree_features
+        make: Any = _kernels.dependency_features
         return make(self.trees._batch, self.numbers, self.tags, self.kinds, *self.templates.arrays, self.bits)
 
     def __getstate__(self) -> dict[str, Any]:

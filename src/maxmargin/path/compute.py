@@ -28,7 +28,7 @@ from maxmargin._vectors import norm
 from maxmargin.encoders.base import Batch, Encoder
 from maxmargin.encoders.data import checks
 from maxmargin.estimators import StructuredSVM
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.path.result import PathPoint, RegularizationPath
 from maxmargin.problem import Problem
 from maxmargin.regions import L2, Region

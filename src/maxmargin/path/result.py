@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin.encoders.base import Encoder
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray
 
 Which = Literal["exact", "iterates"]

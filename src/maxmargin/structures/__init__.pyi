@@ -8,8 +8,8 @@ from .candidates import Candidates as Candidates
 from .chains.chain import Chain as Chain
 from .chains.second_order import SecondOrderChain as SecondOrderChain
 from .chains.transitions import TransitionConstraints as TransitionConstraints
-from .clique_cut import CliqueCut as CliqueCut
-from .cut import Cut as Cut
+from .cuts.clique_cut import CliqueCut as CliqueCut
+from .cuts.cut import Cut as Cut
 from .deductions.charts import spans_of as spans_of
 from .deductions.charts import splits_of as splits_of
 from .deductions.derivations import Derivations as Derivations
@@ -23,11 +23,11 @@ from .dependencies.base import DependencyTrees as DependencyTrees
 from .dependencies.nonprojective import NonProjectiveTrees as NonProjectiveTrees
 from .dependencies.projective import ProjectiveTrees as ProjectiveTrees
 from .lattice import Lattice as Lattice
-from .matching import Matching as Matching
+from .matchings.matching import Matching as Matching
+from .matchings.pairing import Pairing as Pairing
 from .networks.associative import Associative as Associative
 from .networks.clique_network import CliqueNetwork as CliqueNetwork
 from .networks.graph import PairwiseGraph as PairwiseGraph
-from .pairing import Pairing as Pairing
 from .programs.linear_program import LinearProgram as LinearProgram
 from .trees.junction import JunctionTree as JunctionTree
 from .trees.tree import Tree as Tree

@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.execution import ShardedProblem
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.optimization.solver import Start
 from maxmargin.problem import PartialOutputs, Problem
 from maxmargin.structures.base import FloatArray, IntArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.execution import ShardedProblem
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, Problem
 

@@ -16,7 +16,7 @@ from maxmargin._messages import shown
 from maxmargin.encoders.base import Encoder
 from maxmargin.execution import Executor
 from maxmargin.losses import Hamming, Loss
-from maxmargin.model import Metric
+from maxmargin.models.base import Metric
 from maxmargin.optimization.callbacks import Callback, ProgressBar, Validation, checked_callbacks
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.loop import generator, shards_unsupported, whole_and_here

@@ -21,7 +21,7 @@ from maxmargin._messages import shown
 from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.encoders.base import Encoder
 from maxmargin.losses import Hamming
-from maxmargin.model import Model, Training
+from maxmargin.models.base import Model, Training
 from maxmargin.optimization.callbacks import Validation
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.loop import shards_unsupported, solve

@@ -60,11 +60,11 @@ struct Nodes {
     std::int32_t n_tags;
 };
 
-class TreeFeatures final : public online::FeatureMap {
+class DependencyFeatures final : public online::FeatureMap {
    public:
     // The sentences, with one label, read tables that `owner` keeps.
-    TreeFeatures(std::vector<Sentence> sentences, hull::Layout layout, std::shared_ptr<const void> owner,
-                 Templates templates, Nodes nodes, int bits)
+    DependencyFeatures(std::vector<Sentence> sentences, hull::Layout layout, std::shared_ptr<const void> owner,
+                       Templates templates, Nodes nodes, int bits)
         : sentences_(std::move(sentences)), layout_(layout), owner_(std::move(owner)), t_(std::move(templates)),
           nodes_(std::move(nodes)), n_weights_(std::int64_t{1} << bits), first_(sentences_.size() + 1, 0) {
         for (std::size_t i = 0; i < sentences_.size(); ++i) first_[i + 1] = first_[i] + sentences_[i].n + 1;
@@ -178,7 +178,7 @@ class TreeFeatures final : public online::FeatureMap {
     // What lies between a modifier and a head, gathered on the way from the one to the other.
     class Between {
        public:
-        Between(const TreeFeatures& map, std::int64_t i)
+        Between(const DependencyFeatures& map, std::int64_t i)
             : tags_(map.nodes_.tags.data() + map.first_[i]), kinds_(map.nodes_.kinds.data() + map.first_[i]),
               counts_(static_cast<std::size_t>(map.nodes_.n_tags), 0) {}
         void begin(std::int64_t modifier) {

@@ -64,7 +64,7 @@ def token_states(n_labels: int, roles: str = "BI") -> IntArray:
     return np.asarray(labels[:, None] * (own.max() + 1) + own)
 
 
-def n_candidates(lengths: IntArray, longest: int) -> IntArray:
+def n_candidate_segments(lengths: IntArray, longest: int) -> IntArray:
     """The number of segments of up to ``longest`` tokens of sequences."""
     return _before(lengths, lengths, longest)
 
@@ -125,7 +125,7 @@ class Segments(Deduction):
         if constraints is not None and constraints.n_labels != k:
             raise ValueError(f"the constraints are for {constraints.n_labels} labels, but there are {k}")
         self.constraints = constraints
-        n_rows = n_candidates(self.lengths, self.most)
+        n_rows = n_candidate_segments(self.lengths, self.most)
         self.blocks = (
             Block("tokens", offsets_in_memory(self.lengths, self.n_states_each, "states of all tokens")),
             Block("transitions", offsets_in_memory(np.ones_like(self.lengths), k**2, "pairs of labels")),

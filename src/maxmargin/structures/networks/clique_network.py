@@ -34,8 +34,8 @@ from maxmargin import _checks, _kernels, _threads
 from maxmargin._sparse import sp
 from maxmargin.structures._arrays import assembled, example_numbers, offsets_of, ranges, started, vector
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Ragged
-from maxmargin.structures.clique_cut import CliqueCut
 from maxmargin.structures.clique_sets import Cliques
+from maxmargin.structures.cuts.clique_cut import CliqueCut
 from maxmargin.structures.networks.associative import Associative
 from maxmargin.structures.sparse import SparsePoint
 

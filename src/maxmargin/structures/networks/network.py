@@ -42,7 +42,7 @@ from maxmargin._sparse import sp
 from maxmargin.structures._arrays import example_numbers, offsets_of, pieces, ranges, started, vector
 from maxmargin.structures._labeled import check_range, joined_labels, largest
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Structure
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 from maxmargin.structures.sparse import SparsePoint
 
 HIGHS_PARTS = 20_000

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin.encoders.data import checks
-from maxmargin.model import Metric, Model, Training
+from maxmargin.models.base import Metric, Model, Training
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.confidence import CALIBRATED, Calibration

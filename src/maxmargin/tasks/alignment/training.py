@@ -25,7 +25,7 @@ from maxmargin._messages import shown
 from maxmargin.datasets import ShardedDataset
 from maxmargin.execution import Executor
 from maxmargin.losses import Hamming
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.checkpoints.saved import vector
 from maxmargin.optimization.loop import ConvergenceWarning, convergence_warning

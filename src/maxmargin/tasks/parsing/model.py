@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin._messages import shown
-from maxmargin.model import Metric, Model
+from maxmargin.models.base import Metric, Model
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.tokens.table import Codes

@@ -13,15 +13,15 @@ import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.datasets import Examples
-from maxmargin.model import Model, Training
+from maxmargin.models.base import Model, Training
 from maxmargin.solvers import Mira
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.parsing.defaults import AGGRESSIVENESS, BITS, ORDER, PASSES
+from maxmargin.tasks.parsing.encoder.heads import HeadEncoder, lifted
 from maxmargin.tasks.parsing.encoder.parsing import ParsingEncoder
 from maxmargin.tasks.parsing.encoder.relations import RelationEncoder
 from maxmargin.tasks.parsing.encoder.tokens import Nodes
-from maxmargin.tasks.parsing.encoder.trees import TreeEncoder, lifted
 from maxmargin.tasks.parsing.io.treebank import Treebank
 from maxmargin.tasks.parsing.model import ParserModel
 from maxmargin.training import Settings, train_examples
@@ -76,7 +76,7 @@ def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev:
     with _threads.threads(settings.training.n_jobs):
         heads, changed = lifted(bank.heads, bank.lengths)
         gold = list(Ragged(heads, offsets_of(bank.lengths)))
-        encoder = TreeEncoder(bits=settings.bits).learn(bank, gold)
+        encoder = HeadEncoder(bits=settings.bits).learn(bank, gold)
         nodes = encoder.nodes(bank)
         held = None if dev is None else (encoder.nodes(dev), dev.heads)
         if held is None and settings.training.patience is not None:
@@ -99,7 +99,7 @@ def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev:
                     trees = stages["second order"] = model
             except KeyboardInterrupt:  # before its first weights
                 stopped = True
-    whole = ParsingEncoder(_of(trees, TreeEncoder), _of(relations, RelationEncoder))
+    whole = ParsingEncoder(_of(trees, HeadEncoder), _of(relations, RelationEncoder))
     metadata = {
         **{f"{name}: {key}": value for name, model in stages.items() for key, value in model.metadata.items()},
         "sentences": bank.n_sentences,
@@ -122,7 +122,7 @@ def _of(model: Model, kind: Any) -> Any:
 
 
 def _trees(
-    encoder: TreeEncoder, nodes: Nodes, heads: IntArray, settings: Settings, dev: tuple[Nodes, IntArray] | None
+    encoder: HeadEncoder, nodes: Nodes, heads: IntArray, settings: Settings, dev: tuple[Nodes, IntArray] | None
 ) -> Model:
     """A model of trees."""
     batch = encoder.batch_of(nodes, heads)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin.encoders.data import checks
-from maxmargin.model import Metric as Score
-from maxmargin.model import Model
+from maxmargin.models.base import Metric as Score
+from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.weights import strongest_weights
 from maxmargin.tasks.reranking.encoder.lattices import EdgeRows

@@ -20,7 +20,7 @@ from maxmargin import _checks, _threads
 from maxmargin._digest import digest
 from maxmargin._messages import shown
 from maxmargin.execution import Executor
-from maxmargin.model import Training
+from maxmargin.models.base import Training
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.checkpoints.saved import array, require
 from maxmargin.structures._arrays import ranges

@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin import _threads
 from maxmargin.structures.base import FloatArray, IntArray, Structure
-from maxmargin.structures.cut import Cut
+from maxmargin.structures.cuts.cut import Cut
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder, PixelCut
 from maxmargin.tasks.segmentation.images.extractor import ImageSites
 from maxmargin.tasks.segmentation.images.pixel_cut import band_of, pixel_graph, region_side

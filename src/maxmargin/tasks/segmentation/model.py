@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin import _threads
 from maxmargin.encoders.data import checks
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.networks.network import Network
 from maxmargin.tasks.segmentation.encoder.images import ImageEncoder

@@ -19,7 +19,7 @@ from maxmargin._messages import shown
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.finished import Finished
 from maxmargin.tasks.common.progress import Stages

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.model import Metric
+from maxmargin.models.base import Metric
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows

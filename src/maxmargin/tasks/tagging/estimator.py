@@ -17,7 +17,7 @@ from maxmargin import _threads
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.execution import Executor
-from maxmargin.model import Metric
+from maxmargin.models.base import Metric
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.solver import Solver

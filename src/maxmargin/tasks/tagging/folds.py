@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.model import Metric
+from maxmargin.models.base import Metric
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.tagging.dev import DevSentences, fitted_temperature
 from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows

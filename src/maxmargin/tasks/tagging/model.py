@@ -20,7 +20,7 @@ from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import quoted, shown
 from maxmargin.encoders.data import checks
-from maxmargin.model import Metric, Model, Training
+from maxmargin.models.base import Metric, Model, Training
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.common.weights import strongest_weights

@@ -20,7 +20,7 @@ from maxmargin.datasets import DataBlock, DataSource, Examples, ShardedDataset
 from maxmargin.execution import Piece, ShardedProblem
 from maxmargin.features.parts import Stacked
 from maxmargin.features.supported import GrowingSupport, Support, SupportedRows
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.optimization.loop import generator
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start

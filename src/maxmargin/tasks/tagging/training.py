@@ -32,7 +32,7 @@ from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
 from maxmargin.features.supported import Support
 from maxmargin.losses import LabelCost, Loss
-from maxmargin.model import Model
+from maxmargin.models.base import Model
 from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.callbacks import ProgressBar
 from maxmargin.optimization.loop import generator

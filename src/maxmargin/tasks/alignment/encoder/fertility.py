@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.structures.matching import Matching
+from maxmargin.structures.matchings.matching import Matching
 from maxmargin.tasks.alignment.io.links import pack, refuse_outside, sentence_of
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.structures.sparse import SparsePoint
+from maxmargin.tasks.parsing.encoder.heads import HeadEncoder
 from maxmargin.tasks.parsing.encoder.relations import RelationEncoder
-from maxmargin.tasks.parsing.encoder.trees import TreeEncoder
 from maxmargin.tasks.parsing.io.treebank import Treebank
 
 
@@ -24,7 +24,7 @@ class ParsingEncoder(Encoder):
         relations: that of relations.
     """
 
-    trees: TreeEncoder = field(default_factory=TreeEncoder)
+    trees: HeadEncoder = field(default_factory=HeadEncoder)
     relations: RelationEncoder = field(default_factory=RelationEncoder)
 
     kind = "dependency parsing"
@@ -73,4 +73,4 @@ class ParsingEncoder(Encoder):
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Encoder.from_state`."""
-        return cls(TreeEncoder.from_state(state), RelationEncoder.from_state(state))
+        return cls(HeadEncoder.from_state(state), RelationEncoder.from_state(state))

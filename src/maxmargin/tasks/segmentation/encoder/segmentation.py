@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _threads
-from maxmargin.encoders.associative import AssociativeEncoder
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json
+from maxmargin.encoders.labelings.associative import AssociativeEncoder
 from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint

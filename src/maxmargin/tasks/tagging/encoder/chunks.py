@@ -16,7 +16,7 @@ from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.chains.transitions import BoolArray, TransitionConstraints
-from maxmargin.structures.deductions.segments import FIRST, INSIDE, LAST, SINGLE, TaggedSegments, n_candidates
+from maxmargin.structures.deductions.segments import FIRST, INSIDE, LAST, SINGLE, TaggedSegments, n_candidate_segments
 from maxmargin.tasks.tagging.encoder.labels.repair import has_strict_scheme
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks, tag_and_type
 
@@ -97,8 +97,8 @@ class ChunkLayout:
         offsets = offsets_of(lengths)
         sentence = np.searchsorted(offsets, first, side="right") - 1
         n, begin = lengths[sentence], first - offsets[sentence]
-        before = n_candidates(n, self.most) - n_candidates(n - begin, self.most)
-        return offsets_of(n_candidates(lengths, self.most))[sentence] + before + length - 1, kind
+        before = n_candidate_segments(n, self.most) - n_candidate_segments(n - begin, self.most)
+        return offsets_of(n_candidate_segments(lengths, self.most))[sentence] + before + length - 1, kind
 
     @property
     def most(self) -> int:

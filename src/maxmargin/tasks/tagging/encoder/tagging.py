@@ -22,7 +22,7 @@ from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
-from maxmargin.structures.deductions.segments import n_candidates
+from maxmargin.structures.deductions.segments import n_candidate_segments
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.common.tokens.table import AttributeText, Codes, TokenTable
 from maxmargin.tasks.tagging.encoder import streaming
@@ -222,7 +222,7 @@ class TaggingEncoder(Encoder):
         given.check_lengths(np.asarray(lengths, dtype=np.int64))
         numbers, counts = codes.astype(np.int64), np.asarray(lengths, dtype=np.int64)
         chunks = ChunkLayout.of_labels(labels).fitted(numbers, counts)
-        chosen = np.zeros(int(n_candidates(counts, chunks.most).sum()), dtype=bool)
+        chosen = np.zeros(int(n_candidate_segments(counts, chunks.most).sum()), dtype=bool)
         chosen[chunks.candidates(numbers, counts)[0]] = True
         return chunks, replace(cast(Any, extractor), segments=SegmentAttributes(chunks.most, chosen=chosen))
 

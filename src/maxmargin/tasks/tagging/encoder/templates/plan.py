@@ -16,7 +16,7 @@ from maxmargin import _threads
 from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.deductions.segments import n_candidates
+from maxmargin.structures.deductions.segments import n_candidate_segments
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.common.tokens.table import TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary, decoded
@@ -174,7 +174,7 @@ class SegmentPlan(Plan):
         starts, columns, values, keep = _kernels.attributes_of_segments(*arguments)
         kept = None if keep is None else keep.view(np.bool_)
         size = len(vocabulary) if kept is None else int(np.count_nonzero(kept))
-        counts = n_candidates(lengths, longest)
+        counts = n_candidate_segments(lengths, longest)
         if chosen is not None:
             counts = np.diff(np.append(0, np.cumsum(chosen))[offsets_of(counts)])
         return Attributes(starts, columns, values, size, counts), kept

@@ -1,0 +1,1 @@
+"""Encoders of matchings: links between two sides, pairs in any graph."""

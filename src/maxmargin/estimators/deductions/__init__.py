@@ -1,0 +1,1 @@
+"""Estimators of outputs that dynamic programs derive: segments, edit alignments, trees of spans and rules."""

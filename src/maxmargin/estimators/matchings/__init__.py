@@ -1,0 +1,1 @@
+"""Estimators of matchings: links between two sides, pairs in any graph."""

@@ -1,0 +1,5 @@
+"""Trained models: weights and an encoder; they predict, score, save and load."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+"""Matchings: links between two sides, pairs in any graph."""
