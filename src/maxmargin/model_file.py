@@ -1,4 +1,4 @@
-"""The model file format: JSON and raw arrays, nothing that can execute. Described in docs/model-format.md.
+"""The model file format: JSON and raw arrays, nothing that can execute. Described in docs/reference/model-format.md.
 
 Layout, all integers little-endian::
 

@@ -20,7 +20,7 @@ from maxmargin.tasks.tagging.metrics.chunks import count_chunks
 
 UPOS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ"}
 UPOS |= {"SYM", "VERB"}  # and no X
-GUIDE = Path(__file__).parents[2] / "docs" / "tagging-corpus.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "tasks" / "tagging-corpus.md"
 PHRASES = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT"}
 KINDS = {"PER", "LOC", "ORG"}
 NOMINAL = {"NOUN", "PROPN", "PRON", "NUM"}

@@ -41,7 +41,7 @@ class PartsEncoder(RowsEncoder):
         if not isinstance(structure, Structure):
             raise ValueError(
                 f"structure must make a maxmargin.structures.Structure, got {type(structure).__name__}; "
-                "see docs/adding-a-structure.md"
+                "see docs/extending/adding-a-structure.md"
             )
         if structure.n_parts != int(offsets[-1]):
             raise ValueError(

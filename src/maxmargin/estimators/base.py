@@ -106,7 +106,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
 
     Args:
         structure: what outputs are legal: a :class:`maxmargin.structures.Structure` subclass whose constructor takes
-            the number of parts of each example (docs/adding-a-structure.md), or an encoder.
+            the number of parts of each example (docs/extending/adding-a-structure.md), or an encoder.
         C: penalty form; larger means less regularization; ``inf`` for none. Several values: the one with the best dev
             score is taken. Default 1 if no radius is given.
         radius: ball form ``||w|| <= radius``; may be combined with ``C``.
@@ -114,7 +114,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             differ from zero.
         loss: a loss of :mod:`maxmargin.losses`; Hamming by default.
         rescaling: how the loss scales the margin: "margin" (a margin as large as the loss), "slack" (a margin of 1,
-            violations weighed by the loss) or "none" (a margin of 1 to every wrong output); docs/slack-rescaling.md.
+            violations weighed by the loss) or "none" (a margin of 1 to every wrong output);
+            see docs/how-to/slack-rescaling.md.
         slack: whether a violation counts as it is ("linear") or half its square ("quadratic").
         solver: a solver object of :mod:`maxmargin.solvers`, or "auto".
         nonnegative: indices or mask of weights that must be >= 0, True for all (besides those the structure demands).
@@ -127,18 +128,18 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         n_jobs: threads inside fit and predict, as scikit-learn reads it (None: 1 or what :func:`maxmargin.threads`
             says, -1: all cores); never changes the result.
         executor: where the work of fit on the examples is done, in shards: ``mm.execution.Serial(shards=2)`` or
-            ``mm.execution.Ray(workers=2)``; None for this process, in one shard (docs/scaling.md).
+            ``mm.execution.Ray(workers=2)``; None for this process, in one shard (docs/how-to/scaling.md).
         random_state: seed for solvers that draw random numbers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`: ``fit`` saves its run there as it goes,
             resumes from that file if it exists, with the same bits, and removes it when it is done, unless a budget or
-            Ctrl-C ended it (docs/training.md).
+            Ctrl-C ended it (docs/how-to/training.md).
         verbose: draw a progress bar on a terminal.
         warm_start: start the next ``fit`` from this one's solution; its features and labels must be the same, its
             settings and examples need not.
 
     Attributes:
-        coef_: the weights, shape ``(n_weights,)``; of kernel features, dual coefficients (docs/kernels.md).
+        coef_: the weights, shape ``(n_weights,)``; of kernel features, dual coefficients (docs/how-to/kernels.md).
         solution_: certificate, status, history and counters of the run.
         model_: the trained :class:`maxmargin.Model`.
         dev_scores_: pairs of iteration and dev score; empty without dev data.
@@ -161,8 +162,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
         if callable(self.structure) and not built_in:
             return PartsEncoder(self.structure)
         raise ValueError(
-            "structure must be a Structure class of your own (see docs/adding-a-structure.md) or an encoder; for the "
-            "built-in structures use ChainSVM, SegmentSVM, TreeSVM, MatchingSVM, PairingSVM, LatticeSVM, EditSVM, "
+            "structure must be a Structure class of your own (see docs/extending/adding-a-structure.md) or an encoder; "
+            "for the built-in structures use ChainSVM, SegmentSVM, TreeSVM, MatchingSVM, PairingSVM, LatticeSVM, EditSVM, "
             "DependencySVM, CutSVM, AssociativeSVM, GraphSVM, GrammarSVM or ProgramSVM"
         )
 
@@ -190,7 +191,7 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
                 nodes of a cut or tree, links of a matching in the order of its features' rows).
             costs: for each example, what each of its parts costs, in place of the loss: candidates, links or nodes of a
                 cut, or an array of nodes by labels in the order of ``classes_``. The loss of an output is the cost of
-                its parts less that of the gold output's (docs/adding-a-loss.md).
+                its parts less that of the gold output's (docs/extending/adding-a-loss.md).
             dev: inputs and outputs ``(X, y)`` on which the stopping point, and C if there are several, are chosen: the
                 weights with the best score at any certificate are kept (the usual way with ``C=inf``).
 

@@ -316,7 +316,7 @@ class Model:
         return batch.features.scores(self.weights)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a file (see docs/model-format.md); the file is replaced only when complete."""
+        """Write the model to a file (see docs/reference/model-format.md); the file is replaced only when complete."""
         target = _checks.path("path", path)
         header, arrays = self.encoder.stored()
         header |= {"calibration": self.calibration, "metadata": self.metadata, "library": __version__}

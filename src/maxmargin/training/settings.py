@@ -39,7 +39,7 @@ class Settings:
         radius: ball form ``||w|| <= radius``; None for no ball.
         norm: "l2", or "l1" for the penalty ``1/C ||w||_1`` and the ball ``||w||_1 <= radius``.
         loss: a loss of :mod:`maxmargin.losses`; None for Hamming.
-        rescaling: "margin", "slack" or "none" (docs/slack-rescaling.md).
+        rescaling: "margin", "slack" or "none" (docs/how-to/slack-rescaling.md).
         slack: "linear" or "quadratic".
         solver: a solver object, or "auto".
         nonnegative: indices or mask of weights that must be >= 0, True for all, besides those the encoder demands.
@@ -51,7 +51,7 @@ class Settings:
         patience: certificates without a better dev score after which a run ends; None never ends it early.
         n_jobs: threads, as scikit-learn reads it; never changes the result.
         executor: where the work on the examples is done, in shards: an executor of :mod:`maxmargin.execution`; None for
-            this process, in one shard (docs/scaling.md).
+            this process, in one shard (docs/how-to/scaling.md).
         random_state: seed for solvers that draw random numbers.
         callbacks: functions of a :class:`maxmargin.solvers.Record`; a true result stops the run.
         checkpoint: a file name or :class:`maxmargin.solvers.Checkpoint`; a run resumes from that file if it exists.

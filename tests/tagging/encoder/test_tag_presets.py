@@ -89,7 +89,7 @@ def test_lines_of_optional_columns_are_left_out():
     assert (len(without.unigrams), len(given.unigrams)) == (1, 3)
     assert (without.columns_used, given.columns_used) == (("word",), ("word", "pos"))
     assert without.columns_needed == given.columns_needed == ("word",)
-    assert len(preset("ner", ("word",)).unigrams) == 60  # as docs/tagging-presets.md says
+    assert len(preset("ner", ("word",)).unigrams) == 60  # as docs/tasks/tagging-presets.md says
     assert len(preset("ner", COLUMNS).unigrams) > len(preset("ner", ("word",)).unigrams)
 
 

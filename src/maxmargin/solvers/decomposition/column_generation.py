@@ -28,7 +28,7 @@ With all, rows without a multiplier for ``age`` rounds leave the master; a row t
 rounds are finite.
 
 Cost of a round: one or two argmax passes (and one for the certificate), the features of the rows, and the master, which
-is most of it. Memory: the rows. Figures: docs/column-generation.md.
+is most of it. Memory: the rows. Figures: docs/how-to/column-generation.md.
 
 While the box is in use, or the center moves, the lower bound is poor: a run that ends then has good weights and a large
 gap.

@@ -141,8 +141,8 @@ class SequenceTagger(Predictor):
     labels are any hashable values, None (or ``unknown``) for unknown ones.
 
     Args:
-        preset: "pos", "chunking" or "ner": a built-in template (docs/tagging-presets.md); None chooses one by what the
-            labels of tokens of text mark, ``model_.metadata["preset_reason"]`` says why.
+        preset: "pos", "chunking" or "ner": a built-in template (docs/tasks/tagging-presets.md); None chooses one by
+            what the labels of tokens of text mark, ``model_.metadata["preset_reason"]`` says why.
         template: a template text in CRF++'s syntax, or a :class:`Template`; instead of a preset.
         columns: names of the columns of tokens, if there are several.
         order: order of the chain, 1 or 2.
@@ -157,7 +157,7 @@ class SequenceTagger(Predictor):
         support: which pairs of attributes and labels have weights: "negative" (those that occur, and wrong ones that
             the first passes predict), "observed" (those that occur) or "all".
         segments: score whole chunks (names, phrases) and not only their tokens: their length, and attributes of all
-            their tokens by the ``S`` lines of a template; needs BIO or IOBES labels (docs/tagging.md).
+            their tokens by the ``S`` lines of a template; needs BIO or IOBES labels (docs/tasks/tagging.md).
         gazetteers: lists of names for tokens of text: files with an entry per line, as ``FILE`` or ``NAME=FILE``, or a
             dictionary from names to files or to lists of entries; a TAB and a label may follow an entry.
         text: text without labels, from which clusters of words are learned: files with a sentence per line, or

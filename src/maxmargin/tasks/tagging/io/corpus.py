@@ -1,7 +1,7 @@
 """The built-in English corpus: a part of speech, a chunk label and a name label for every token.
 
 The text is ``data/english.tsv``, four columns separated by TAB, with a blank line between sentences. The annotation
-guideline is ``docs/tagging-corpus.md``.
+guideline is ``docs/tasks/tagging-corpus.md``.
 """
 
 from __future__ import annotations

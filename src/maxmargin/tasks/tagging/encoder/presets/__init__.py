@@ -1,4 +1,4 @@
-"""Templates that come with the package: ``pos``, ``chunking`` and ``ner``; see ``docs/tagging-presets.md``."""
+"""Templates that come with the package: ``pos``, ``chunking`` and ``ner``; see ``docs/tasks/tagging-presets.md``."""
 
 from __future__ import annotations
 
