@@ -163,8 +163,8 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
             return PartsEncoder(self.structure)
         raise ValueError(
             "structure must be a Structure class of your own (see docs/extending/adding-a-structure.md) or an encoder; "
-            "for the built-in structures use ChainSVM, SegmentSVM, TreeSVM, MatchingSVM, PairingSVM, LatticeSVM, EditSVM, "
-            "DependencySVM, CutSVM, AssociativeSVM, GraphSVM, GrammarSVM or ProgramSVM"
+            "for the built-in structures use ChainSVM, SegmentSVM, TreeSVM, MatchingSVM, PairingSVM, LatticeSVM, "
+            "EditSVM, DependencySVM, CutSVM, AssociativeSVM, GraphSVM, GrammarSVM or ProgramSVM"
         )
 
     def _settings(self) -> Settings:

@@ -37,8 +37,8 @@ class EditSVM(StructuredSVM):
     The score of an alignment is the sum of the scores of its pairs of symbols, of the symbols in gaps and of the
     openings of gaps, each linear in features of the symbols they meet (docs/structures/edit-distance.md). X: list of
     pairs of sequences, such as two strings, or :class:`maxmargin.SequencePair` with features of your own; y: for each
-    pair an integer array ``(k, 2)`` of aligned positions ``(i, j)``, rising in both columns. Predictions are such arrays.
-    ``score`` is F1 over pairs of positions; with ``nonmatches`` the share of right verdicts.
+    pair an integer array ``(k, 2)`` of aligned positions ``(i, j)``, rising in both columns. Predictions are such
+    arrays. ``score`` is F1 over pairs of positions; with ``nonmatches`` the share of right verdicts.
 
     Args:
         gaps: "affine", where the first symbol of a run of deletions or insertions also pays for opening the gap, or
