@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data import KINDS, PickOne, chains, cuts, graphs, made, matchings, picks, same
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import maxmargin as mm
-from maxmargin.report import plot_path
+from maxmargin.report import plot_confusion, plot_path
 from maxmargin.solvers import Record
 
 kinds = pytest.mark.parametrize("kind", list(KINDS))
@@ -412,6 +413,15 @@ def test_plot_has_four_panels(path):
     points = figure.axes[0].lines[1].get_xydata()
     np.testing.assert_allclose(points[:, 0], path.arrays("exact")["l1_norm"])
     np.testing.assert_allclose(points[:, 1], path.arrays("exact")["hinge"])
+
+
+def test_plots_draw_where_they_are_told_to(path):
+    given = Figure()
+    assert plot_path(path, figure=given) is given
+    assert len(given.axes) == 4
+    axes = Figure().subplots()
+    assert plot_confusion(np.array([[3, 1], [0, 2]]), ["a", "b"], axes=axes) is axes.figure
+    assert len(axes.figure.axes) == 1
 
 
 def test_plot_of_a_path_that_lacks_things():

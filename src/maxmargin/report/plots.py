@@ -78,7 +78,13 @@ def _spread(axes: Any) -> None:
 
 
 def plot_path(
-    path: RegularizationPath, *, against: str = "norm", scale: str = "linear", error: str = "error", title: str = ""
+    path: RegularizationPath,
+    *,
+    figure: Any = None,
+    against: str = "norm",
+    scale: str = "linear",
+    error: str = "error",
+    title: str = "",
 ) -> Any:
     """Draw the four panels of the 2005 report's Figure 6.
 
@@ -88,6 +94,7 @@ def plot_path(
 
     Args:
         path: what :func:`maxmargin.regularization_path` returned.
+        figure: an empty matplotlib figure to draw on; a new one by default.
         against: which norm, "norm" (Euclidean) or "l1_norm".
         scale: of the horizontal axes, "linear" or "log" (which leaves the zero weights out everywhere).
         error: the word for the errors, for example "alignment error rate".
@@ -101,7 +108,10 @@ def plot_path(
     _checks.one_of("against", against, ("norm", "l1_norm"))
     _checks.one_of("scale", scale, ("linear", "log"))
     text, error = _text("title", title), _text("error", error)
-    figure, panels = _figure(9.0, 7.0, 2, 2)
+    if figure is None:
+        figure, panels = _figure(9.0, 7.0, 2, 2)
+    else:
+        panels = figure.subplots(2, 2)
     (loss, growth), (dev, test) = panels
     length = "norm of the weights" if against == "norm" else "sum of the absolute weights"
     kinds: list[tuple[Any, str, dict[str, Any]]] = [
@@ -156,12 +166,13 @@ def plot_path(
     return figure
 
 
-def plot_confusion(counts: IntArray, labels: Sequence[str], *, title: str = "") -> Any:
+def plot_confusion(counts: IntArray, labels: Sequence[str], *, axes: Any = None, title: str = "") -> Any:
     """Draw a table of confusions: shades by share of the gold label, numbers in the cells.
 
     Args:
         counts: by gold label (rows) and predicted label (columns), shape ``(K, K)``.
         labels: their names.
+        axes: matplotlib axes to draw on; those of a new figure by default.
         title: a line above the table.
 
     Returns:
@@ -172,8 +183,9 @@ def plot_confusion(counts: IntArray, labels: Sequence[str], *, title: str = "") 
     k, counts = len(labels), integers(counts, "counts")
     if not k or counts.shape != (k, k) or (counts < 0).any():
         raise ValueError(f"counts must have a row and a column for each of the {k} labels, got shape {counts.shape}")
-    side = 2.2 + 0.42 * max(k, 4)
-    figure, axes = _figure(side, side)
+    if axes is None:
+        side = 2.2 + 0.42 * max(k, 4)
+        _, axes = _figure(side, side)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     # The square root shows rare errors beside a diagonal near 1.
     axes.imshow(np.sqrt(shares), cmap="Blues", vmin=0.0, vmax=1.0)
@@ -191,7 +203,7 @@ def plot_confusion(counts: IntArray, labels: Sequence[str], *, title: str = "") 
     axes.spines[:].set_visible(False)
     if text:
         axes.set_title(text, fontsize=10, parse_math=False)
-    return figure
+    return axes.figure
 
 
 def _short(count: int) -> str:
