@@ -91,6 +91,16 @@ class TaggerModel(Model):
         return self.encoder.extractor
 
     @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of each token that predictions use, ``("word",)``; None if tokens have attributes or matrices."""
+        return self.extractor.columns
+
+    @property
+    def reach(self) -> int:
+        """How many sentences before and after one its labels depend on: 0, but 20 where a template has mentions."""
+        return self.extractor.reach
+
+    @property
     def weight_layout(self) -> WeightLayout:
         """Meaning of the weights."""
         return self.encoder.weight_layout

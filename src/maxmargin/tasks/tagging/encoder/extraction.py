@@ -159,6 +159,16 @@ class Extractor(ABC):
         """Whether there are attributes of pairs of neighbors, known or not."""
         return self.n_edge_attributes > 0
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of text that tokens must have; None if tokens are not made of columns."""
+        return None
+
+    @property
+    def reach(self) -> int:
+        """How many sentences before and after one its rows depend on."""
+        return 0
+
     can_forget: ClassVar[bool] = False
     """Whether attributes can be left out."""
 
@@ -267,6 +277,16 @@ class TemplateExtractor(_NamedExtractor):
         edges = AttributeVocabulary() if template.edges else None
         return cls(template=template, edges=edges, added=AddedColumns(gazetteers=gazetteers, text=text))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See :attr:`Extractor.columns`."""
+        return tuple(name for name in self.template.columns if name in self.template.columns_used)
+
+    @property
+    def reach(self) -> int:
+        """See :attr:`Extractor.reach`."""
+        return reach_of(self.template)
+
     def prepared(self, X: Any) -> TokenTable:
         """Return sentences as a table with the template's columns; ValueError if one is missing."""
         if isinstance(X, AttributeText):
@@ -287,8 +307,7 @@ class TemplateExtractor(_NamedExtractor):
         Tokens that are not dictionaries have the first columns of the template, or if these are not the ones that it
         uses, exactly those that it uses.
         """
-        first, columns = first_token(sentences), self.template.columns
-        used = tuple(name for name in columns if name in self.template.columns_used)
+        first, columns, used = first_token(sentences), self.template.columns, self.columns
         if any(map(is_frame, sentences)) or names_of(first) is not None:
             return TokenTable.of_lists(cells_of(sentences, used), used)
         width = len(columns) if first is None else len(first) if isinstance(first, (tuple, list)) else 1
@@ -310,7 +329,7 @@ class TemplateExtractor(_NamedExtractor):
 
     def in_context(self, blocks: Iterable[Any]) -> Iterator[Any]:
         """See :meth:`Extractor.in_context`."""
-        return in_context(map(self.prepared, blocks), reach_of(self.template))
+        return in_context(map(self.prepared, blocks), self.reach)
 
     def rows_in_context(self, block: Any) -> TokenRows:
         """See :meth:`Extractor.rows_in_context`."""
