@@ -2,13 +2,14 @@
 Certified gaps of six solvers
 =============================
 
-Every solver of the library ends with the same kind of proof: a lower bound on the objective of *any* weights. Solvers may
-therefore be compared by what they can prove after the same number of passes over the data, and none of them grades itself.
+Every solver of the library ends with the same kind of proof: a lower bound on the objective of *any* weights. Solvers
+may therefore be compared by what they can prove after the same number of passes over the data, and none of them
+grades itself.
 """
 
 # %%
-# The task is to read dates, written with one digit of scikit-learn's handwritten digits per position, from noisy images.
-# A chain of eight positions learns which digits follow each other.
+# The task is to read dates, written with one digit of scikit-learn's handwritten digits per position, from noisy
+# images. A chain of eight positions learns which digits follow each other.
 
 import datetime
 
@@ -57,8 +58,8 @@ for name, solver in solvers.items():
     print(f"{name:25} {passes[-1]:5.0f} passes, relative gap {gaps[-1]:.1e}: {model.solution_.status}")
 
 # %%
-# Block Frank-Wolfe and simplicial decomposition keep the violated outputs that they have found and optimize over all of them
-# between passes, which saves passes wherever inference is what takes the time.
+# Block Frank-Wolfe and simplicial decomposition keep the violated outputs that they have found and optimize over all
+# of them between passes, which saves passes wherever inference is what takes the time.
 
 reached = {name: passes[-1] for name, (passes, gaps) in curves.items() if gaps[-1] <= 1e-3}
 fast = [reached[name] for name in ("simplicial decomposition", "block Frank-Wolfe")]

@@ -2,14 +2,15 @@
 How to read a certificate
 =========================
 
-``solution_.certificate`` holds two numbers between which the smallest possible objective must lie. The upper one, ``primal``, is
-the objective of the weights that you get. The lower one, ``dual``, comes from the other player of the saddle-point problem:
-*no* weights have a smaller objective. Training ends when the two are close enough.
+``solution_.certificate`` holds two numbers between which the smallest possible objective must lie. The upper one,
+``primal``, is the objective of the weights that you get. The lower one, ``dual``, comes from the other player of the
+saddle-point problem: *no* weights have a smaller objective. Training ends when the two are close enough.
 """
 
 # %%
-# A tagger learns base phrases (chunks) from four fifths of the English sentences of the package. The others are given as dev data,
-# so that ``dev_scores_`` has their score at each certificate. With ``patience=None`` only the tolerance ends training.
+# A tagger learns base phrases (chunks) from four fifths of the English sentences of the package. The others are given
+# as dev data, so that ``dev_scores_`` has their score at each certificate. With ``patience=None`` only the tolerance
+# ends training.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,8 +66,8 @@ left.set_ylabel("objective")
 left.set_title("The optimum is in the band")
 
 # %%
-# How close is close enough? Beyond the default ``tol=0.01`` the weights still move a little nearer to the optimum, but
-# predictions of held-out sentences hardly change any more.
+# How close is close enough? Beyond the default ``tol=0.01`` the weights still move a little nearer to the optimum,
+# but predictions of held-out sentences hardly change any more.
 
 print(f"below a gap of 0.01, F1 moves by {np.ptp(f1[gap <= 0.01]):.2f} points")
 right.semilogx(gap, f1, "o-", color="#009E73", linewidth=1.5, markersize=4)

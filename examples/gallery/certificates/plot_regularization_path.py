@@ -2,14 +2,14 @@
 A whole path of models from one run
 ===================================
 
-How long should the weights be? Usually one trains a model for each of several radii. The dual extragradient method without regularization
-starts at zero weights, and its averages grow: one run visits all lengths, and where it has a certain length it is close
-to the best weights of that length (Taskar, Lacoste-Julien and Jordan 2005, section 6).
+How long should the weights be? Usually one trains a model for each of several radii. The dual extragradient method
+without regularization starts at zero weights, and its averages grow: one run visits all lengths, and where it has a
+certain length it is close to the best weights of that length (Taskar, Lacoste-Julien and Jordan 2005, section 6).
 """
 
 # %%
-# Points of a digit's strokes are matched with those of a distorted copy. Features of a possible link are how much two points differ in
-# place and in their distances to the other points, with products.
+# Points of a digit's strokes are matched with those of a distorted copy. Features of a possible link are how much two
+# points differ in place and in their distances to the other points, with products.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,8 +59,8 @@ for point in path.exact:
     )
 
 # %%
-# ``plot_path`` draws the four panels of Figure 6 of that report. Vermilion: a training run for each radius, certified.
-# Blue: the one run without regularization.
+# ``plot_path`` draws the four panels of Figure 6 of that report. Vermilion: a training run for each radius,
+# certified. Blue: the one run without regularization.
 
 above = (path.excess() / path.arrays("exact")["hinge"]).max()
 figure = plt.figure(figsize=(7.8, 6.4), layout="constrained")

@@ -2,9 +2,9 @@
 Why extragradient: steps around a saddle point
 ==============================================
 
-Training is a game: the weights minimize what the structures maximize, ``min_w max_z L(w, z)``. When both players follow their
-gradients, they chase each other around the saddle point. Extragradient (Korpelevich 1976; Taskar, Lacoste-Julien and Jordan 2006)
-looks one step ahead and corrects.
+Training is a game: the weights minimize what the structures maximize, ``min_w max_z L(w, z)``. When both players
+follow their gradients, they chase each other around the saddle point. Extragradient (Korpelevich 1976; Taskar,
+Lacoste-Julien and Jordan 2006) looks one step ahead and corrects.
 """
 
 # %%

@@ -2,14 +2,15 @@
 Sparse and entropic projections
 ===============================
 
-The extragradient methods let a *structures player* move a point of the polytope of outputs along a gradient, and bring it
-back inside. The geometry decides how: ``mm.Euclidean()`` takes the nearest point, ``mm.Entropic()`` a Gibbs distribution. The
-smallest polytope with something to see is the triangle: mixtures of three outputs.
+The extragradient methods let a *structures player* move a point of the polytope of outputs along a gradient, and
+bring it back inside. The geometry decides how: ``mm.Euclidean()`` takes the nearest point, ``mm.Entropic()`` a Gibbs
+distribution. The smallest polytope with something to see is the triangle: mixtures of three outputs.
 """
 
 # %%
-# ``structures.Candidates`` is a list to choose one from; with three candidates its polytope is the triangle. ``project`` and
-# ``marginals`` are the two ways inside, and every structure of the library that has them uses the same names.
+# ``structures.Candidates`` is a list to choose one from; with three candidates its polytope is the triangle.
+# ``project`` and ``marginals`` are the two ways inside, and every structure of the library that has them uses the
+# same names.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -62,5 +63,5 @@ axes[1].set_title("entropic: paths bend toward the corners,\nno probability is e
 plt.show()
 
 # %%
-# So Euclidean geometry can end on the face of the polytope where the optimum is, and is faster for very small gaps; entropic geometry
-# needs only sum-product passes, which on chains and trees are cheaper than projections.
+# So Euclidean geometry can end on the face of the polytope where the optimum is, and is faster for very small gaps;
+# entropic geometry needs only sum-product passes, which on chains and trees are cheaper than projections.
