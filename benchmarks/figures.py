@@ -1,0 +1,152 @@
+"""Fill the figures of Markdown pages from what benchmarks have measured, ``benchmarks/results/*.json``.
+
+    python benchmarks/figures.py [--check]
+
+Nobody types a measured number into a page: it stands between two comments, which readers do not see. In a line:
+
+    the test error is <!-- figure letters.chain.error:.2f -->12.67<!-- / -->%
+
+The first comment has a Python expression, in which the names of the files of results stand for their figures, and a
+format; or, if it has braces, a template: ``{min(aer):.1f} to {max(aer):.1f}``. It must not begin a line, where Markdown
+would take it for the end of the paragraph. Tables and paragraphs have a template over several lines:
+
+    <!-- figures
+    | nodes | maxmargin | rustworkx |
+    |---|--:|--:|
+    for row in pairings.matchings: | {row.nodes} | **{row.maxmargin:,}** | {row.rustworkx:,} |
+    -->
+    filled by this program
+    <!-- /figures -->
+
+Keys of objects that are names are attributes, ``NAME.date`` is the day of a run and ``NAME.command`` how to repeat it.
+Besides Python's formats there is ``2s``, two significant digits and commas. None leaves its place empty.
+
+``--check`` writes nothing and fails if a page is not what it would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import string
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from record import RESULTS, ROOT
+
+INLINE = re.compile(r"(<!-- figure )(.*?)( -->)(.*?)(<!-- / -->)")
+BLOCK = re.compile(r"(^<!-- figures\s)(.*?)(\s-->\n)(.*?)(^<!-- /figures -->$)", re.DOTALL | re.MULTILINE)
+MARKER = re.compile(r"<!-- /?figures?\b|<!-- / -->")
+
+
+def pages() -> list[Path]:
+    """The pages that have figures."""
+    return [ROOT / "README.md", ROOT / "benchmarks" / "RESULTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+class Object(dict[str, Any]):
+    """A JSON object; its keys are attributes, too."""
+
+    def __getattr__(self, key: str) -> Any:
+        if key in self:
+            return self[key]
+        raise AttributeError(f"there is no {key!r} beside {', '.join(map(repr, self))}")
+
+
+class Template(string.Formatter):
+    """Text with expressions in braces."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self.names = dict(names)
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
+        """The value of an expression."""
+        return eval(field_name, {**self.names, **kwargs}), field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A value in a format of this module or of Python."""
+        if value is None:
+            return ""
+        digits = re.fullmatch(r"(\d+)s", format_spec)
+        return rounded(float(value), int(digits[1])) if digits else super().format_field(value, format_spec)
+
+    def lines(self, template: str) -> Iterator[str]:
+        """The lines of a block; one that begins with "for ... in ...:" stands for a line per item."""
+        for line in template.splitlines():
+            loop = re.fullmatch(r"for (.+?) in (.+?): (.*)", line)
+            if loop is None:
+                yield self.format(line)
+                continue
+            variables = ", ".join(f"{name}={name}" for name in re.findall(r"\w+", loop[1]))
+            for values in eval(f"[dict({variables}) for {loop[1]} in {loop[2]}]", dict(self.names)):
+                yield self.format(loop[3], **values)
+
+
+def rounded(value: float, digits: int) -> str:
+    """The value with so many significant digits, and commas; very small ones in powers of ten."""
+    value = float(f"{value:.{digits}g}")
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.{digits - 1}e}".replace("e-0", "e-")
+    decimals = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:,.{max(decimals, 0)}f}"
+
+
+def measured(folder: Path = RESULTS) -> dict[str, Object]:
+    """The figures of every record by its name, with the date and the command of the run."""
+    found = {}
+    for file in sorted(folder.glob("*.json")):
+        record = json.loads(file.read_text(encoding="utf-8"), object_hook=Object)
+        found[file.stem] = Object({**record.figures, "date": record.date, "command": record.command})
+    return found
+
+
+def filled(page: str, names: Mapping[str, Any]) -> str:
+    """The text of a page with all figures as measured."""
+    template = Template(names)
+
+    def inline(match: re.Match[str]) -> str:
+        text = match[2] if "{" in match[2] else f"{{{match[2]}}}"
+        return match[1] + match[2] + match[3] + template.format(text) + match[5]
+
+    def block(match: re.Match[str]) -> str:
+        return match[1] + match[2] + match[3] + "\n".join(template.lines(match[2])) + "\n" + match[5]
+
+    return INLINE.sub(inline, BLOCK.sub(block, page))
+
+
+def broken(page: str) -> list[str]:
+    """Lines with a marker that is not one half of a pair, or that begins a line of text."""
+    left = INLINE.sub("", BLOCK.sub("", page))
+    paired = [line for line in left.splitlines() if MARKER.search(line)]
+    return paired + re.findall(r"^ {0,3}<!-- figure .*", page, re.MULTILINE)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--check", action="store_true", help="write nothing, fail if a page would change")
+    given = options.parse_args()
+    names, wrong = measured(), []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        name = page.relative_to(ROOT)
+        try:
+            new = filled(text, names)
+        except (AttributeError, IndexError, KeyError, NameError, SyntaxError, TypeError, ValueError) as error:
+            sys.exit(f"{name}: {type(error).__name__}: {error}")
+        wrong += [f"{name}: not a pair of markers, or at the begin of a line: {line}" for line in broken(text)]
+        if new != text and given.check:
+            wrong.append(f"{name}: figures are not those of benchmarks/results: run make figures")
+        elif new != text:
+            page.write_text(new, encoding="utf-8")
+            print(f"filled {name}")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
