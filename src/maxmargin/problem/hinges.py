@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from maxmargin.problem.problem import Problem
 
 RESCALINGS = ("margin", "slack", "none")
+"""How the loss of an output may enter the hinge: as the margin, as a weight on violations of a margin of 1, or not."""
+
 SLACKS = ("linear", "quadratic")
+"""How a violation may count: as it is, or as half its square."""
 
 ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 """Rounding errors of a sum as a share of the sum of its terms' sizes: those of some thousand terms, which add up like
