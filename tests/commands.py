@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from maxmargin.cli import app
@@ -26,3 +29,22 @@ def failed(*arguments: str, given: str | None = None) -> str:
     assert answer.stderr.count("\n") == 1
     assert isinstance(answer.exception, SystemExit)
     return answer.stderr
+
+
+def unknown_options(words: list[str]) -> str:
+    """What is wrong with the names and the number of a command's arguments, if anything; no value is looked at."""
+    command: Any = get_command(app)
+    while hasattr(command, "commands"):
+        name, *words = words or [""]
+        if name not in command.commands:
+            return f"no command {name!r}"
+        command = command.commands[name]
+    context = command.context_class(command)
+    try:
+        given, left, _ = command.make_parser(context).parse_args(list(words))
+    except Exception as error:
+        return f"{getattr(error, 'message', '') or error}"
+    if left:
+        return f"too many arguments: {' '.join(left)}"
+    absent = [one.opts[0] for one in command.params if one.required and not given.get(one.name)]
+    return f"{absent[0]!r} is missing" if absent else ""
