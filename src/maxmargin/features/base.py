@@ -56,6 +56,13 @@ class Features(ABC):
     def to_sparse(self) -> sp.csr_array:
         """``F'`` as an explicit matrix, shape ``(n_parts, n_weights)``: for reference solvers and small problems."""
 
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """The rows of ``F'`` of some parts, shape ``(len(parts), n_weights)``; a weight may come twice in a row.
+
+        For explanations, which look at a few parts of many. The fallback makes the explicit matrix.
+        """
+        return sp.csr_array(self.to_sparse()[parts])
+
     def per_example(self, blocks: Sequence[IntArray]) -> Any:
         """A compiled view for online methods: scores and features of one example at a time.
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from maxmargin import _checks, _memory
 from maxmargin._messages import shown
 from maxmargin._sparse import sp
-from maxmargin.features.parts import Joined
+from maxmargin.features.parts import Joined, spread_rows
 from maxmargin.features.rows import Matrix, Rows
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures._arrays import IntArray, example_numbers, offsets_of, ranges, vector
@@ -112,6 +112,15 @@ class CliqueFeatures(Joined):
         other = super().select(chosen)
         other._put(places, offsets)
         return other
+
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """Those of each size, beside the weights of the others."""
+        blocks = []
+        for member, places in zip(self.features, self._places, strict=True):
+            at = np.minimum(np.searchsorted(places, parts), max(len(places) - 1, 0))
+            own = np.flatnonzero(places[at] == parts) if len(places) else np.zeros(0, dtype=np.int64)
+            blocks.append(spread_rows(member.part_rows(at[own]), own, len(parts)))
+        return sp.csr_array(sp.hstack(blocks, format="csr"))
 
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``: every row of features once per joint label."""

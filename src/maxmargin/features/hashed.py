@@ -133,9 +133,17 @@ class HashedTrees(Features):
         trees, numbers = self.trees.select(chosen), np.ascontiguousarray(self.numbers[nodes])
         return type(self)(trees, numbers, self.tags[nodes], self.kinds[nodes], self.templates, self.bits)
 
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """The features of some parts, in the order in which the templates make them."""
+        return sp.csr_array(self._listed()[parts])
+
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``."""
-        starts, columns = self.compiled.rows()
-        matrix = sp.csr_array((np.ones(len(columns)), columns, starts), shape=(self.n_parts, self.n_weights))
+        matrix = self._listed()
         matrix.sum_duplicates()
         return matrix
+
+    def _listed(self) -> sp.csr_array:
+        """The matrix with an entry for each feature of a part, also where two of them share a weight."""
+        starts, columns = self.compiled.rows()
+        return sp.csr_array((np.ones(len(columns)), columns, starts), shape=(self.n_parts, self.n_weights))

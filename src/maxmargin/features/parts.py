@@ -87,6 +87,10 @@ class PartFeatures(Features):
         offsets = offsets_of(np.diff(self.offsets)[chosen])
         return type(self)(self.rows.select(self.offsets, chosen), offsets, sign=self.sign)
 
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """Rows of the matrix."""
+        return sp.csr_array(self.sign * self.rows.taken(parts))
+
     def to_sparse(self) -> sp.csr_array:
         """``sign * matrix``, shape ``(n_parts, n_weights)``."""
         return sp.csr_array(self.sign * self.rows.to_sparse())
@@ -195,6 +199,15 @@ class Stacked(Joined):
         ones, twos = self._score_pairs(first, second)
         return np.concatenate(ones), np.concatenate(twos)
 
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """Those of each map, beside the weights of the others."""
+        owner = np.searchsorted(self.part_starts, parts, side="right") - 1
+        blocks = []
+        for number, (member, first) in enumerate(zip(self.features, self.part_starts, strict=False)):
+            own = np.flatnonzero(owner == number)
+            blocks.append(spread_rows(member.part_rows(parts[own] - first), own, len(parts)))
+        return sp.csr_array(sp.hstack(blocks, format="csr"))
+
     def to_sparse(self) -> sp.csr_array:
         """The block diagonal matrix, shape ``(n_parts, n_weights)``."""
         return sp.csr_array(sp.block_diag([member.to_sparse() for member in self.features], format="csr"))
@@ -242,6 +255,17 @@ class Beside(Joined):
         ones, twos = self._score_pairs(first, second)
         return sum(ones[1:], ones[0]), sum(twos[1:], twos[0])
 
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """Those of each map, side by side."""
+        return sp.csr_array(sp.hstack([member.part_rows(parts) for member in self.features], format="csr"))
+
     def to_sparse(self) -> sp.csr_array:
         """The matrices side by side, shape ``(n_parts, n_weights)``."""
         return sp.csr_array(sp.hstack([member.to_sparse() for member in self.features], format="csr"))
+
+
+def spread_rows(rows: sp.csr_array, places: IntArray, n: int) -> sp.csr_array:
+    """A matrix of ``n`` rows with the given ones at rising ``places``, and nothing in the others."""
+    counts = np.zeros(n, dtype=np.int64)
+    counts[places] = np.diff(rows.indptr)
+    return sp.csr_array((rows.data, rows.indices, offsets_of(counts)), shape=(n, rows.shape[1]))

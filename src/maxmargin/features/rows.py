@@ -225,6 +225,10 @@ class Rows:
         other._set_sparse(starts, columns, values)
         return other
 
+    def taken(self, rows: IntArray) -> sp.csr_array:
+        """Some rows as a CSR array; a row may come several times."""
+        return self.select(np.arange(self.n + 1), rows).to_sparse()
+
     def fingerprint_data(self) -> tuple[Any, ...]:
         """The data that identifies the matrix in fingerprints."""
         return (self.dense,) if self.dense is not None else (self.d, self.starts, self.columns, self.values)

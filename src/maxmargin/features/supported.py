@@ -26,7 +26,7 @@ from maxmargin._sparse import sp
 from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
 from maxmargin.features.rows import row_offsets
-from maxmargin.structures._arrays import example_numbers, integers, offsets_of, vector
+from maxmargin.structures._arrays import example_numbers, integers, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
 _NOTHING: FloatArray = np.zeros(0)
@@ -314,6 +314,19 @@ class SupportedRows(Features):
         offsets = offsets_of(np.diff(self.offsets)[chosen])
         return type(self)(self.rows.select(self.offsets, chosen), offsets, self.support, constant=self.constant)
 
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """The features of their items that have a weight for their places."""
+        item, place = np.divmod(parts, self.m)
+        rows = self.rows.select(np.arange(self.rows.n + 1), item).to_sparse()
+        first, last = self.support.starts[rows.indices], self.support.starts[rows.indices + 1]
+        at, entry = ranges(first, last), np.repeat(np.arange(rows.nnz), last - first)
+        part = np.repeat(np.arange(len(parts)), np.diff(rows.indptr))[entry]
+        own = self.support.columns[at] == place[part]
+        counts = np.bincount(part[own], minlength=len(parts))
+        entries = rows.data[entry[own]], at[own], offsets_of(counts)
+        varying = sp.csr_array(entries, shape=(len(parts), self.support.n_weights))
+        return with_constant(varying, place, self.m) if self.constant else varying
+
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``."""
         rows, support = self.rows.to_sparse(), self.support
@@ -324,3 +337,10 @@ class SupportedRows(Features):
             return matrix
         repeated = sp.kron(np.ones((rows.shape[0], 1)), sp.eye_array(self.m))
         return sp.csr_array(sp.hstack([repeated, matrix], format="csr"))
+
+
+def with_constant(rows: sp.csr_array, place: IntArray, m: int) -> sp.csr_array:
+    """Rows behind ``m`` columns in which row ``r`` has a one at ``place[r]``."""
+    n = len(place)
+    ones = sp.csr_array((np.ones(n), place, np.arange(n + 1)), shape=(n, m))
+    return sp.csr_array(sp.hstack([ones, rows], format="csr"))

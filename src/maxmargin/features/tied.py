@@ -26,7 +26,7 @@ from maxmargin.features.base import Features
 from maxmargin.features.entries import Entries, Given
 from maxmargin.features.parts import Stacked
 from maxmargin.features.rows import Matrix, Rows, row_offsets
-from maxmargin.features.supported import Support, SupportedRows
+from maxmargin.features.supported import Support, SupportedRows, with_constant
 from maxmargin.structures._arrays import example_numbers, integers, lengths_of, offsets_of, ranges, vector
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -161,6 +161,16 @@ class TiedRows(Features):
             kept = self.kept[ranges(first, last)] + np.repeat(moved, last - first)
         rows = self.rows.select(self.offsets, chosen)
         return type(self)(rows, offsets, self.m, constant=self.constant, alike=self.alike, kept=kept)
+
+    def part_rows(self, parts: IntArray) -> sp.csr_array:
+        """The rows of their items, in the columns of their places."""
+        item, place = np.divmod(parts if self.kept is None else self.kept[parts], self.m)
+        rows = self.rows.taken(item)
+        if self.alike:
+            return rows
+        columns = rows.indices.astype(np.int64) * self.m + np.repeat(place, np.diff(rows.indptr))
+        varying = sp.csr_array((rows.data, columns, rows.indptr), shape=(len(parts), self.rows.d * self.m))
+        return with_constant(varying, place, self.m) if self.constant else varying
 
     def to_sparse(self) -> sp.csr_array:
         """The explicit matrix, shape ``(n_parts, n_weights)``."""

@@ -10,7 +10,7 @@ from maxmargin.structures.base import Structure
 
 
 def check_features(features: Features, structure: Structure | None = None, *, seed: int = 0) -> None:
-    """Raise AssertionError unless scores, adjoint, pairs, ``to_sparse``, norms and ``select`` agree.
+    """Raise AssertionError unless scores, adjoint, pairs, ``to_sparse``, ``part_rows``, norms and ``select`` agree.
 
     For small batches: makes the explicit matrix. With a ``structure``, ``select`` must match its packed order.
     """
@@ -37,6 +37,10 @@ def check_features(features: Features, structure: Structure | None = None, *, se
     for given in (None, scale):
         got, want = features.weight_norms(given), Features.weight_norms(features, given)
         assert np.allclose(got, want, rtol=1e-9, atol=1e-12), "weight_norms differ from those of the explicit matrix"
+    if features.n_parts:
+        some = rng.integers(features.n_parts, size=min(features.n_parts, 50))
+        off = abs(features.part_rows(some) - matrix[some]).sum()
+        assert off <= size, "part_rows differ from rows of the explicit matrix"
     exact = float(np.linalg.norm(matrix.toarray(), 2)) if min(matrix.shape) else 0.0
     assert 0.995 * exact <= features.norm() <= 1.005 * exact, "norm is not close"
     if features.n_examples == 0:

@@ -111,6 +111,15 @@ class Cut(Structure):
         labels = (packed[self.variable_parts] > 0.5).astype(np.int64)
         return np.split(labels, self.blocks[0].offsets[1:-1]) if self.n_examples else []
 
+    def flips(self, scores: FloatArray, z: FloatArray) -> FloatArray:
+        """What the score of a labeling gains if one node takes the other label, cliques aside, shape ``(n_nodes,)``."""
+        nodes, edges = (slice(*self.starts[b : b + 2]) for b in (0, 1))
+        gain = (1.0 - 2.0 * z[nodes]) * scores[nodes]
+        change = (1.0 - 2.0 * z[edges]) * scores[edges]
+        for side in (0, 1):
+            np.add.at(gain, self._ends()[:, side], change)
+        return gain
+
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """``argmax_{z in Z} scores'z``: positive edges at 1, a minimum cut over the others.
 

@@ -192,6 +192,21 @@ class ProjectiveTrees(DependencyTrees, Deduction):
         is_there[is_there] = keys[found[is_there]] == wanted[is_there]
         return start + found[is_there]
 
+    def triples_of(self, name: str, parts: IntArray) -> IntArray:
+        """The nodes of parts of a block of triples of the first sentence, as they are listed, shape ``(k, 3)``."""
+        if (listed := getattr(self, name)) is not None:
+            return np.asarray(listed[parts])
+        n, siblings = self.n_tokens[:1], name == "siblings"
+        m, h = (grid.ravel() for grid in np.mgrid[1 : n[0] + 1, 0 if siblings else 1 : n[0] + 1])
+        m, h = m[m != h], h[m != h]
+        starts = _sibling_places(n, h, h, m) if siblings else _grandparent_places(n, h, np.zeros_like(h), m)
+        row = np.searchsorted(starts, parts, side="right") - 1
+        place, m, h = parts - starts[row], m[row], h[row]
+        if siblings:
+            return np.stack([h, h + np.sign(m - h) * place, m], axis=1)
+        low, high = np.minimum(h, m), np.maximum(h, m)
+        return np.stack([np.where(place < low, place, place + high - low + 1), h, m], axis=1)
+
     def log_outputs(self) -> FloatArray:
         """The natural logarithm of the number of trees of each sentence.
 

@@ -236,6 +236,19 @@ class Network(Structure):
             "or ChainSVM or TreeSVM where the graphs are chains or trees"
         )
 
+    def flips(self, scores: FloatArray, z: FloatArray) -> FloatArray:
+        """What the score of a labeling gains if one node takes another label, cliques aside, shape ``(n_nodes, K)``."""
+        k, ends, edges = self.n_labels, self._graphs._ends(), scores[self.starts[1] : self.starts[2]]
+        table = scores[: self.starts[1]].reshape(-1, k).copy()
+        own = z[: self.starts[1]].reshape(-1, k).argmax(axis=1)
+        for label in range(k):
+            for side in (0, 1):
+                both = own[ends]
+                both[:, side] = label
+                parts = self._pair_parts(both[:, 0], both[:, 1])
+                np.add.at(table[:, label], ends[parts // self._edge_size, side], edges[parts])
+        return np.asarray(table - table[np.arange(len(own)), own][:, None])
+
     def select(self, indices: npt.ArrayLike) -> Self:
         """The batch of the given examples; an example may come several times."""
         chosen = example_numbers(indices, self.n_examples)
