@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,11 @@ import maxmargin
 
 settings.register_profile("maxmargin", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("maxmargin")
+
+
+# Jobs in the background of a shell ignore Ctrl-C, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

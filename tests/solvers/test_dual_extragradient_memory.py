@@ -152,7 +152,7 @@ def test_sums_of_features_give_the_same_iterates(kind):
                 for one, other in zip(wanted, found, strict=True):
                     size = 1.0 + np.abs(one.weights).max()
                     np.testing.assert_allclose(other.weights, one.weights, rtol=0, atol=1e-10 * size)
-                    np.testing.assert_allclose(other.g, one.g, rtol=0, atol=1e-10)
+                    np.testing.assert_allclose(other.g, one.g, rtol=0, atol=1e-9)  # 2e-10 with some BLAS
                     assert other.loss == pytest.approx(one.loss, rel=0, abs=1e-10)
 
 
