@@ -15,8 +15,10 @@ def main() -> None:
     """Run a command; signals end it from here on, also while modules are imported."""
     _interrupts.end_on_signals()
     try:
+        from maxmargin._terminal import use_utf8
         from maxmargin.cli import app
 
+        use_utf8()
         app(prog_name="maxmargin")
     except SystemExit as ended:
         _interrupts.no_more_signals()

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+# Windows has no SIGHUP, and Ctrl-Break as SIGBREAK, the one signal that one process can send to another there.
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_ENDING = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 _AGAIN = 0.01
 """Seconds after which an interrupt that was lost is raised again."""
@@ -80,7 +82,7 @@ def end_on_signals() -> None:
     for number in _ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _interrupt if number == signal.SIGINT else _forward)
-    if hasattr(signal, "setitimer"):
+    if hasattr(signal, "setitimer"):  # not on Windows: an interrupt that is lost there must be repeated by the user
         signal.signal(signal.SIGALRM, _repeat)
         sys.unraisablehook = _lost
 

@@ -6,10 +6,12 @@ the machine first; otherwise the process would be killed, or NumPy would give up
 
 from __future__ import annotations
 
+import ctypes
 import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 LIMIT: int | None = None
 """Bytes; None for :func:`available`. Tests set it."""
@@ -24,9 +26,11 @@ def available() -> int:
     found = [1 << 62]
     with suppress(AttributeError, OSError, ValueError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(AttributeError, OSError):
+        found.append(_of_windows())
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):
-            found.append(int(Path("/sys/fs/cgroup", name).read_text()))
+            found.append(int(Path("/sys/fs/cgroup", name).read_text(encoding="ascii")))
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -35,12 +39,37 @@ def available() -> int:
     return min(found)
 
 
+class _MemoryStatus(ctypes.Structure):
+    """MEMORYSTATUSEX of the Windows API."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        ("total", ctypes.c_uint64),
+        ("others", ctypes.c_uint64 * 6),
+    )
+
+
+def _of_windows() -> int:
+    """Return the bytes of memory of a machine with Windows; AttributeError on other systems."""
+    status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
+    if not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):  # type: ignore[attr-defined,unused-ignore]
+        raise OSError("GlobalMemoryStatusEx failed")
+    return int(status.total)
+
+
+@cache
+def _library() -> Any:
+    """Return the C library; None where it cannot be named, as on Windows. Only glibc has the functions used here."""
+    with suppress(OSError, TypeError):
+        return ctypes.CDLL(None)
+    return None
+
+
 def give_back() -> None:
     """Return freed memory to the system, where the C library would keep it (glibc only)."""
-    with suppress(ImportError, OSError, AttributeError, TypeError):
-        import ctypes
-
-        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(AttributeError):
+        _library().malloc_trim(0)
 
 
 def return_arrays() -> None:
@@ -48,10 +77,8 @@ def return_arrays() -> None:
 
     Otherwise the C library keeps the room of most of them between smaller ones.
     """
-    with suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 24)
+    with suppress(AttributeError):
+        _library().mallopt(_MMAP_THRESHOLD, 1 << 24)
 
 
 def keep_arrays() -> None:
@@ -60,10 +87,8 @@ def keep_arrays() -> None:
     For processes that make the same arrays again and again: otherwise the system gives and clears the same pages every
     time, about a tenth of the time of a pass over a million parts.
     """
-    with suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        library = ctypes.CDLL(None)
+    with suppress(AttributeError):
+        library = _library()
         library.mallopt(_TRIM_THRESHOLD, 1 << 30)
         library.mallopt(_MMAP_THRESHOLD, 1 << 25)
 

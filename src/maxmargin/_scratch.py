@@ -10,7 +10,8 @@ import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ Array = npt.NDArray[Any]
 _ALIGN, _SPARE = 8, 5 / 4
 """Arrays begin at multiples of so many bytes; room that is taken, for arrays that grow from time to time."""
 
+_POSITIONED = hasattr(os, "pwrite") and hasattr(os, "preadv")
+"""Whether the system reads and writes at a place in one call; Windows does not: threads take turns to seek there."""
+
 
 class _File:
     def __init__(self) -> None:
@@ -30,10 +34,31 @@ class _File:
 
     def number(self) -> int:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="maxmargin")  # noqa: SIM115
+            self._file = tempfile.TemporaryFile(prefix="maxmargin", buffering=0)  # noqa: SIM115
             atexit.register(self._file.close)
         found: int = self._file.fileno()
         return found
+
+    def write_at(self, data: memoryview, at: int) -> int:
+        """Write bytes at a place; returns how many were written."""
+        if _POSITIONED:
+            return os.pwrite(self.number(), data, at)
+        with self._at(at) as file:
+            return int(file.write(data))
+
+    def read_at(self, room: memoryview, at: int) -> int:
+        """Read bytes from a place; returns how many there were, 0 at the end."""
+        if _POSITIONED:
+            return os.preadv(self.number(), [room], at)
+        with self._at(at) as file:
+            return int(file.readinto(room))
+
+    @contextmanager
+    def _at(self, at: int) -> Iterator[Any]:
+        self.number()
+        with self.lock:
+            self._file.seek(at)
+            yield self._file
 
     def take(self, size: int) -> tuple[int, int]:
         """Where there is room for so many bytes, and how much."""
@@ -71,7 +96,7 @@ class Slot:
         for one, at in zip(arrays, ends, strict=False):
             left, at = _bytes(np.ascontiguousarray(one)), at + self._first
             while left:
-                done = os.pwrite(_file.number(), left, at)
+                done = _file.write_at(left, at)
                 left, at = left[done:], at + done
 
     def read(self) -> list[Array]:
@@ -80,7 +105,7 @@ class Slot:
         for one, at in zip(found, _ends(found), strict=False):
             room, at = _bytes(one), at + self._first
             while room:
-                done = os.preadv(_file.number(), [room], at)
+                done = _file.read_at(room, at)
                 if not done:
                     raise OSError("a temporary file has been cut off")
                 room, at = room[done:], at + done

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +22,18 @@ def set_quiet(quiet: bool) -> None:
     """Set whether a command leaves out notes and progress bars; warnings and errors stay."""
     global _quiet
     _quiet = quiet
+
+
+def use_utf8() -> None:
+    """Let what commands print be UTF-8 with line ends as in the files they write.
+
+    Windows would write the code page of the machine, which lacks most letters, and other line ends; elsewhere the
+    user's locale is left as it is.
+    """
+    if os.name == "nt":
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors=stream.errors, newline="\n")
 
 
 def is_quiet() -> bool:

@@ -197,13 +197,13 @@ class _Builder:
         if not going_on:
             self._record(settings)
             return
-        lines = journal.read_text().split("\n")[:-1]  # the last line may be cut off
+        lines = journal.read_text(encoding="ascii").split("\n")[:-1]  # the last line may be cut off
         if not lines or json.loads(lines[0]) != settings:
             raise ValueError(
                 f"{self.folder} was begun with other data or settings, or by another version; give overwrite=True to "
                 "start anew"
             )
-        with open(journal, "w") as file:
+        with open(journal, "w", encoding="ascii") as file:
             file.writelines(f"{line}\n" for line in lines)
         for line in lines[1:]:
             found = json.loads(line)
@@ -215,7 +215,7 @@ class _Builder:
         return self.folder / f"{len(self.progress.shards):06d}.shard"
 
     def _record(self, line: dict[str, Any]) -> None:
-        with open(self.folder / JOURNAL, "a") as file:
+        with open(self.folder / JOURNAL, "a", encoding="ascii") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())

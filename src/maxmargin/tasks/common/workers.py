@@ -34,6 +34,8 @@ AHEAD = 4
 """Blocks per worker that have been read and not yet been written."""
 _POLL = 0.05
 """Seconds between two looks at an input that has nothing yet."""
+_KILLED = 9
+"""SIGKILL, which the system sends where memory is short; on Windows, which has no signals, nothing ends like this."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -220,7 +222,7 @@ class _Processes(Pool[Item, Found]):
         process.join(5)
         code = process.exitcode
         how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
-        memory = ", perhaps as memory was short; give fewer --workers" if code == -signal.SIGKILL else ""
+        memory = ", perhaps as memory was short; give fewer --workers" if code == -_KILLED else ""
         return WorkerError(f"worker process {process.pid} {how}{memory}; the output is incomplete")
 
     def close(self) -> None:

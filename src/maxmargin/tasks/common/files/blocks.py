@@ -108,7 +108,7 @@ def has_come(paths: Sequence[AnyPath | None]) -> bool:
         return True
     try:
         return bool(select.select([sys.stdin], [], [], 0)[0])
-    except (OSError, ValueError):  # not a file of the system
+    except (OSError, ValueError):  # not a file of the system, or Windows, which can ask sockets only
         return True
 
 

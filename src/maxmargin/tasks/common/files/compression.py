@@ -155,7 +155,7 @@ class _Source(io.RawIOBase):
             return True
         try:
             return bool(select.select([self._number], [], [], 0)[0])
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # as on Windows, which can ask sockets only: then callers wait
             return False
 
     def readable(self) -> bool:
