@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
@@ -13,11 +13,14 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin._messages import shown
+from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Metric, Model
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
-from maxmargin.tasks.common.tokens.table import Codes
+from maxmargin.tasks.common.tokens.table import WORD, Codes
 from maxmargin.tasks.parsing.encoder.parsing import ParsingEncoder
+from maxmargin.tasks.parsing.encoder.relations import RelationOf
 from maxmargin.tasks.parsing.encoder.tokens import Nodes
 from maxmargin.tasks.parsing.io.treebank import Tree, Treebank
 from maxmargin.tasks.parsing.metrics.attachment import AttachmentScores, compare
@@ -31,6 +34,12 @@ class ParserModel(Model):
     """Predicts heads and relations; see :class:`maxmargin.Model`."""
 
     encoder: ParsingEncoder
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of CoNLL-U that predictions use, with ``word`` for forms: those that were filled in training."""
+        numbers = self.encoder.trees.numbers
+        return () if numbers is None else numbers.columns
 
     @cached_property
     def _stages(self) -> tuple[Model, Model]:
@@ -93,6 +102,44 @@ class ParserModel(Model):
             return model.score(bank)
 
         return score
+
+    def explain(
+        self, x: Any, *, against: Any = None, at: int | None = None, feature_names: None = None, relation: bool = False
+    ) -> Explanation:
+        """Explain the tree of one sentence, or with ``relation`` the relation of one token in its tree.
+
+        Args:
+            x: a sentence.
+            against: the other tree, a pair (heads, relations) of which heads alone count, or heads; or with
+                ``relation`` the other relation. None for the runner-up.
+            at: the number of a token, from 0: the best tree in which it has another head; or the token whose relation
+                is explained.
+            feature_names: none, as features have the names of their templates.
+            relation: whether to explain the relation of the token ``at``.
+        """
+        if feature_names is not None:
+            raise ValueError("a parser names its features itself; leave feature_names out")
+        bank = x if isinstance(x, Treebank) else self.encoder.parse([x])
+        if bank.n_sentences != 1:
+            raise ValueError(f"explain takes one sentence, got {bank.n_sentences}")
+        trees, relations = self._stages
+        with _threads.threads(self.n_jobs):
+            nodes = self.encoder.trees.nodes(bank)
+            batch, words = self.encoder.trees.batch_of(nodes), bank.table.cells(bank.table.columns.index(WORD))
+            if not relation:
+                given = against[0] if _is_tree(against) else against
+                return explain_batch(trees.encoder, batch, trees.weights, words, against=given, at=at)
+            at = _checks.integer("at", at, least=0, most=len(words) - 1, hint="the token whose relation is explained")
+            heads = trees.outputs(batch)[0]
+            names = self.encoder.classes
+            if against is not None and against not in names:
+                raise ValueError(f"against must be a relation ({', '.join(names)}), got {shown(against)}")
+            one = self.encoder.relations.batch((nodes, heads)).select(np.array([at]))
+            about = RelationOf(nodes, heads, at, words, self.encoder.trees.numbers)
+            number = None if against is None else names.index(against)
+            found = explain_batch(relations.encoder, one, relations.weights, about, against=number)
+            rival = None if found.rival is None else names[found.rival]
+            return replace(found, output=names[found.output], rival=rival)
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """Return the ``k`` best trees of each sentence, each with its best relations, and the scores of the trees."""

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _kernels
 from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.data.names import ColumnNames, FeatureNamer, Namer
 from maxmargin.features.hashed import HashedTrees
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.dependencies.projective import ProjectiveTrees
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.parsing.defaults import BITS
+from maxmargin.tasks.parsing.encoder.names import part_namers, tree_features
 from maxmargin.tasks.parsing.encoder.templates import tree_templates
 from maxmargin.tasks.parsing.encoder.tokens import Nodes, TokenNumbers
 from maxmargin.tasks.parsing.io.treebank import Treebank
@@ -107,6 +109,16 @@ class HeadEncoder(Encoder):
         """Heads of the tokens of each sentence as vertices; ValueError naming the sentence if one is not legal."""
         assert isinstance(batch.structure, ProjectiveTrees)
         return batch.structure.encode(y)
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Return functions that name the arcs and triples of one sentence; ``x`` is its words."""
+        return part_namers(batch.structure, x)
+
+    def name_features(self, batch: Batch, x: Any, columns: ColumnNames) -> FeatureNamer:
+        """Return a function that names features by their templates."""
+        assert isinstance(batch.features, HashedTrees)
+        assert self.numbers is not None
+        return tree_features(batch.features, self.numbers)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right heads, and tokens."""

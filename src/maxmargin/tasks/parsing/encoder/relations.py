@@ -4,23 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from maxmargin import _checks, _threads
 from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.data.names import ColumnNames, FeatureNamer, Name, Namer
 from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.parsing.defaults import BITS
+from maxmargin.tasks.parsing.encoder.names import relation_features, token_text
 from maxmargin.tasks.parsing.encoder.templates import relation_templates
-from maxmargin.tasks.parsing.encoder.tokens import Nodes
+from maxmargin.tasks.parsing.encoder.tokens import Nodes, TokenNumbers
 
 Arcs = tuple[Nodes, IntArray]
 """Sentences and the heads of all their tokens."""
+
+
+class RelationOf(NamedTuple):
+    """One token, whose relation is explained.
+
+    Attributes:
+        nodes: its sentence.
+        heads: of all tokens.
+        token: its number, from 0.
+        words: of the sentence.
+        numbers: those of the attributes.
+    """
+
+    nodes: Nodes
+    heads: IntArray
+    token: int
+    words: Sequence[str]
+    numbers: TokenNumbers | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +105,19 @@ class RelationEncoder(Encoder):
         """Numbers of relations as vertices."""
         numbers = np.asarray(y, dtype=np.int64)
         return SparsePoint.from_index(batch.structure, np.arange(len(numbers)) * len(self.classes) + numbers)
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Return a function that names the relations of one token."""
+        assert isinstance(x, RelationOf)
+        return [lambda at: Name(token_text(x.words, x.token + 1), self.classes[at])]
+
+    def name_features(self, batch: Batch, x: Any, columns: ColumnNames) -> FeatureNamer:
+        """Return a function that names features by their templates."""
+        assert isinstance(x, RelationOf)
+        assert x.numbers is not None
+        assert self.support is not None
+        named = relation_features(x.nodes, x.heads, x.numbers, self.support, self.bits, self.classes)
+        return lambda part, weights: named(x.token * len(self.classes) + part, weights)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Whether the relation is right."""

@@ -282,6 +282,11 @@ def tree_templates(order: int) -> Templates:
     return Templates(keys, tuple(map(tuple, arcs)), siblings, grandparents, "xpos")
 
 
+def relation_texts() -> list[str]:
+    """The templates of relations as they are written above."""
+    return [" ".join(line.split()) for line in _RELATIONS.strip().splitlines()]
+
+
 @cache
 def relation_templates() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Where the templates of relations begin, and their terms ``(role, attribute)``; role -1 for a circumstance."""

@@ -84,6 +84,12 @@ class TokenNumbers:
         found._columns(table, grow=True)
         return found
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that were filled in training."""
+        known = dict(zip(ATTRIBUTES, self.known, strict=True))
+        return tuple(column for column in _COLUMNS if known[column].keys() - {"_"})
+
     def nodes(self, table: TokenTable) -> Nodes:
         """Return the nodes of a table of tokens."""
         numbers, kinds = self._columns(table, grow=False)
