@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 KERNELS := $(shell find cpp -name '*.[ch]pp')
 SOURCES := pyproject.toml CMakeLists.txt $(KERNELS)
 
-.PHONY: always demo test build check pytest fuzz stubs sanitize sanitize-threads clang sdist-check clean
+.PHONY: always demo test build check pytest fuzz figures stubs sanitize sanitize-threads clang sdist-check clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -29,6 +29,10 @@ pytest: $(VENV)/.test-tools $(VENV)/.built
 FUZZ ?=
 fuzz: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/python benchmarks/fuzz $(FUZZ)
+
+# The figures of the pages, from the records of the benchmarks in benchmarks/results.
+figures: $(VENV)/.created
+	$(BIN)/python benchmarks/figures.py
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "maxmargin needs Python 3.11 or newer: make PYTHON=...")'

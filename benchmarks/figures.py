@@ -1,4 +1,4 @@
-"""Fill the figures of Markdown pages from what benchmarks have measured, ``benchmarks/results/*.json``.
+"""Fill the figures of Markdown pages from what benchmarks have measured, the records in ``benchmarks/results``.
 
     python benchmarks/figures.py [--check]
 
@@ -6,20 +6,23 @@ Nobody types a measured number into a page: it stands between two comments, whic
 
     the test error is <!-- figure letters.chain.error:.2f -->12.67<!-- / -->%
 
-The first comment has a Python expression, in which the names of the files of results stand for their figures, and a
+The first comment has a Python expression, in which the names of records stand for their figures, and a
 format; or, if it has braces, a template: ``{min(aer):.1f} to {max(aer):.1f}``. It must not begin a line, where Markdown
-would take it for the end of the paragraph. Tables and paragraphs have a template over several lines:
+would take it for the end of the paragraph. Tables and paragraphs have a template over several lines, in which lines may
+be repeated, and long names be shortened:
 
     <!-- figures
-    | nodes | maxmargin | rustworkx |
+    let times = pairings["microseconds of a matching"]
+    | graphs | maxmargin | rustworkx, networkx |
     |---|--:|--:|
-    for row in pairings.matchings: | {row.nodes} | **{row.maxmargin:,}** | {row.rustworkx:,} |
+    for graph, row in times.items(): | {graph} | **{row.maxmargin:2s}** | {[row.rustworkx, row.get("networkx")]:2s} |
     -->
     filled by this program
     <!-- /figures -->
 
-Keys of objects that are names are attributes, ``NAME.date`` is the day of a run and ``NAME.command`` how to repeat it.
-Besides Python's formats there is ``2s``, two significant digits and commas. None leaves its place empty.
+Keys of objects that are names are attributes. ``NAME.date`` is the day of a run, ``NAME.command`` how to repeat it, and
+``NAME.about`` both and the machine. Besides Python's formats there is ``2s``, two significant digits and commas. The
+items of a list are cells of a table. None leaves its place empty.
 
 ``--check`` writes nothing and fails if a page is not what it would be.
 """
@@ -32,11 +35,10 @@ import math
 import re
 import string
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 from record import RESULTS, ROOT
 
 INLINE = re.compile(r"(<!-- figure )(.*?)( -->)(.*?)(<!-- / -->)")
@@ -72,19 +74,22 @@ class Template(string.Formatter):
         """A value in a format of this module or of Python."""
         if value is None:
             return ""
+        if isinstance(value, list):
+            return " | ".join(self.format_field(one, format_spec) for one in value)
         digits = re.fullmatch(r"(\d+)s", format_spec)
         return rounded(float(value), int(digits[1])) if digits else super().format_field(value, format_spec)
 
     def lines(self, template: str) -> Iterator[str]:
-        """The lines of a block; one that begins with "for ... in ...:" stands for a line per item."""
+        """The lines of a block: a "let" stands for none, a "for" for one per item."""
         for line in template.splitlines():
-            loop = re.fullmatch(r"for (.+?) in (.+?): (.*)", line)
-            if loop is None:
+            if short := re.fullmatch(r"let (\w+) = (.*)", line):
+                self.names[short[1]] = eval(short[2], self.names)
+            elif loop := re.fullmatch(r"for (.+?) in (.+?): (.*)", line):
+                variables = ", ".join(f"{name}={name}" for name in re.findall(r"\w+", loop[1]))
+                for values in eval(f"[dict({variables}) for {loop[1]} in {loop[2]}]", self.names):
+                    yield self.format(loop[3], **values)
+            else:
                 yield self.format(line)
-                continue
-            variables = ", ".join(f"{name}={name}" for name in re.findall(r"\w+", loop[1]))
-            for values in eval(f"[dict({variables}) for {loop[1]} in {loop[2]}]", dict(self.names)):
-                yield self.format(loop[3], **values)
 
 
 def rounded(value: float, digits: int) -> str:
@@ -97,24 +102,26 @@ def rounded(value: float, digits: int) -> str:
 
 
 def measured(folder: Path = RESULTS) -> dict[str, Object]:
-    """The figures of every record by its name, with the date and the command of the run."""
+    """The figures of every record by its name; attributes are the date, the command, and both and the machine."""
     found = {}
-    for file in sorted(folder.glob("*.json")):
+    for file in sorted(folder.rglob("*.json")):
         record = json.loads(file.read_text(encoding="utf-8"), object_hook=Object)
-        found[file.stem] = Object({**record.figures, "date": record.date, "command": record.command})
+        source = "copied from an earlier table" if record.get("transcribed") else record.machine
+        found[file.stem] = record.figures
+        found[file.stem].date, found[file.stem].command = record.date, record.command
+        found[file.stem].about = f"{record.date}, `{record.command}`, {source}"
     return found
 
 
 def filled(page: str, names: Mapping[str, Any]) -> str:
     """The text of a page with all figures as measured."""
-    template = Template(names)
 
     def inline(match: re.Match[str]) -> str:
         text = match[2] if "{" in match[2] else f"{{{match[2]}}}"
-        return match[1] + match[2] + match[3] + template.format(text) + match[5]
+        return match[1] + match[2] + match[3] + Template(names).format(text) + match[5]
 
     def block(match: re.Match[str]) -> str:
-        return match[1] + match[2] + match[3] + "\n".join(template.lines(match[2])) + "\n" + match[5]
+        return match[1] + match[2] + match[3] + "\n".join(Template(names).lines(match[2])) + "\n" + match[5]
 
     return INLINE.sub(inline, BLOCK.sub(block, page))
 
@@ -126,26 +133,30 @@ def broken(page: str) -> list[str]:
     return paired + re.findall(r"^ {0,3}<!-- figure .*", page, re.MULTILINE)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--check", action="store_true", help="write nothing, fail if a page would change")
-    given = options.parse_args()
+def fill(pages: Iterable[Path], *, write: bool = True) -> list[str]:
+    """Fill the figures of pages; what is wrong with them, and without ``write`` which pages would change."""
     names, wrong = measured(), []
-    for page in pages():
-        text = page.read_text(encoding="utf-8")
-        name = page.relative_to(ROOT)
+    for page in pages:
+        text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
         try:
             new = filled(text, names)
         except (AttributeError, IndexError, KeyError, NameError, SyntaxError, TypeError, ValueError) as error:
-            sys.exit(f"{name}: {type(error).__name__}: {error}")
-        wrong += [f"{name}: not a pair of markers, or at the begin of a line: {line}" for line in broken(text)]
-        if new != text and given.check:
-            wrong.append(f"{name}: figures are not those of benchmarks/results: run make figures")
-        elif new != text:
+            wrong.append(f"{name}: {type(error).__name__}: {error}")
+            continue
+        wrong += [f"{name}: half of a pair of markers, or one that begins a line: {line}" for line in broken(text)]
+        if new != text and write:
             page.write_text(new, encoding="utf-8")
-            print(f"filled {name}")
-    if wrong:
-        sys.exit("\n".join(wrong))
+            print(f"filled {name}", file=sys.stderr)
+        elif new != text:
+            wrong.append(f"{name}: not the figures of benchmarks/results: run make figures")
+    return wrong
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--check", action="store_true", help="write nothing, fail if a page would change")
+    wrong = fill(pages(), write=not options.parse_args().check)
+    sys.exit("\n".join(wrong) if wrong else 0)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
     python benchmarks/record.py NAME benchmarks/SCRIPT.py [ARGUMENTS ...]
 
-The script prints one JSON object, which becomes the "figures" of ``benchmarks/results/NAME.json``, with the command,
-the date, the processor and the version and commit of the library. NAME is a Python name, as pages use it in
-expressions. Nothing is kept of a run that fails. Then ``python benchmarks/figures.py`` fills the pages.
+The script prints one JSON object, which becomes the "figures" of ``NAME.json`` in ``benchmarks/results``, in folders as
+the scripts are, with the command, the date, the processor and the version and commit of the library. NAME is a Python
+name, as pages use it in expressions. Nothing is kept of a run that fails. Then ``make figures`` fills the pages.
+
+A record with ``"transcribed": true`` was not written by a run, but copied from tables of an earlier one.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ DATA = Path(os.environ.get("MAXMARGIN_DATA", ROOT.parent / "shared" / "data"))
 
 
 def keep(name: str, script: Path, arguments: list[str], figures: dict[str, Any]) -> None:
-    """Write the figures of a run that has just ended, with where they come from, to ``results/NAME.json``."""
+    """Write the figures of a run that has just ended, with where they come from, as a record."""
     from maxmargin import __version__
 
     if not name.isidentifier():
@@ -42,9 +44,9 @@ def keep(name: str, script: Path, arguments: list[str], figures: dict[str, Any])
         "commit": commit(),
         "figures": figures,
     }
-    RESULTS.mkdir(exist_ok=True)
-    text = json.dumps(record, indent=1, ensure_ascii=False)
-    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    file = RESULTS / path.relative_to("benchmarks").with_name(f"{name}.json")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def processor() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from record import DATA as DATA
 
 import maxmargin as mm
 
 if TYPE_CHECKING:
     from maxmargin.tasks.alignment import Reference, SentencePair
-
-ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("MAXMARGIN_DATA", str(ROOT / "../shared/data")))
-"""The default folder of the data."""
 
 
 def need(file: Path) -> Path:

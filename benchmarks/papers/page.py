@@ -1,27 +1,30 @@
 """The page of a paper in ``docs/papers``: its tables, sentences with numbers and figures are those of one command.
 
-A page is written by hand, except between two markers:
+A page is written by hand, except between two markers of ``benchmarks/figures.py``:
 
-    <!-- measured: NAME -->
-    <!-- end -->
+    <!-- figures
+    {PAGE_BLOCK.text}
+    -->
+    <!-- /figures -->
 
-A command measures block after block, prints all its numbers and the blocks as one JSON object, and with ``--write``
-puts the blocks and figures into its page. ``--only NAME ...`` measures some of them and leaves the others as they are.
-The tests use ``--small``, which takes seconds, on data that the command makes itself, and never writes to the page.
+A command measures block after block and prints all its numbers and the blocks as one JSON object. With ``--write`` it
+keeps each block as a record, ``benchmarks/results/papers/PAGE_BLOCK.json``, and fills its page. ``--only BLOCK ...``
+measures some of them and leaves the others as they are. The tests use ``--small``, which takes seconds, on data that
+the command makes itself, and never writes to the page.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("MAXMARGIN_DATA", ROOT.parent / "shared" / "data"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from figures import fill
+from record import DATA, ROOT, keep
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -72,19 +75,17 @@ class Page:
     def run(self) -> None:
         """Measure the blocks asked for, write them to the page if asked to, and print the numbers and the blocks."""
         for block in self.options.only:
+            known = set(self.numbers)
             self.blocks[block](self)
             if self.options.write:  # after every block, so that a run that is stopped leaves what it has measured
-                self._write()
+                self._write(block, {name: found for name, found in self.numbers.items() if name not in known})
         print(json.dumps({"benchmark": self.name, **self.numbers, "blocks": self._texts}, indent=1))
 
-    def _write(self) -> None:
-        page = self.path.read_text(encoding="utf-8")
-        for block, markdown in self._texts.items():
-            marked = re.compile(rf"(<!-- measured: {re.escape(block)} -->\n).*?(<!-- end -->)", re.DOTALL)
-            page, found = marked.subn(lambda match, text=markdown: f"{match[1]}{text}\n{match[2]}", page)
-            if found != 1:
-                raise SystemExit(f'{self.path} has {found} blocks "measured: {block}", it must have one')
-        self.path.write_text(page, encoding="utf-8")
+    def _write(self, block: str, numbers: dict[str, Any]) -> None:
+        script = ROOT / "benchmarks" / "papers" / f"{self.name}.py"
+        keep(f"{self.name}_{block}", script, ["--only", block], {"text": self._texts[block], **numbers})
+        if wrong := fill([self.path]):
+            raise SystemExit("\n".join(wrong))
         for name, figure in self._figures.items():
             file = self.path.with_name(f"{self.name}_{name}.png")
             figure.savefig(file, dpi=110)

@@ -36,7 +36,7 @@ def test_command_runs_at_small_size_and_measures_every_block_of_its_page(
     printed = json.loads(capsys.readouterr().out)
     assert printed["benchmark"] == page
     text = (ROOT / "docs" / "papers" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"<!-- measured: (\S+) -->\n(.*?)<!-- end -->", text, re.DOTALL)
+    blocks = re.findall(rf"<!-- figures\n{{{page}_(\w+)\.text}}\n-->\n(.*?)<!-- /figures -->", text, re.DOTALL)
     assert blocks
     assert all(measured.strip() for _, measured in blocks)
     assert printed["blocks"].keys() == {block for block, _ in blocks}

@@ -1,0 +1,105 @@
+"""Figures of the pages are those of the records of the benchmarks, which name benchmarks that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pages import ROOT, name_of
+
+RECORDS = sorted((ROOT / "benchmarks" / "results").rglob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def figures() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import figures
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    return figures
+
+
+def test_pages_have_the_figures_of_the_records(figures: ModuleType) -> None:
+    names = figures.measured()
+    for page in figures.pages():
+        text = page.read_text(encoding="utf-8")
+        assert figures.broken(text) == [], name_of(page)
+        assert figures.filled(text, names) == text, f"{name_of(page)}: run make figures, do not type figures"
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
+def test_records_name_a_benchmark_and_the_run(record: Path, figures: ModuleType) -> None:
+    found = json.loads(record.read_text(encoding="utf-8"))
+    texts = [page.read_text(encoding="utf-8") for page in figures.pages()]
+    assert (ROOT / found["benchmark"]).exists()
+    assert found["command"].startswith(f"python {found['benchmark']}")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
+    assert found["machine"]
+    assert found["figures"]
+    assert str(Path.home()) not in record.read_text(encoding="utf-8")
+    templates = (
+        marker[1] for kind in (figures.INLINE, figures.BLOCK) for text in texts for marker in kind.findall(text)
+    )
+    assert any(re.search(rf"\b{record.stem}\b", template) for template in templates), "no page has a figure of it"
+
+
+NAMES = {"speed": {"ours": 1234.5, "theirs": None, "rows": [{"n": 10, "ms": 0.0416}, {"n": 20, "ms": 3.0}]}}
+
+
+@pytest.fixture
+def names(figures: ModuleType) -> dict[str, object]:
+    return json.loads(json.dumps(NAMES), object_hook=figures.Object)
+
+
+@pytest.mark.parametrize(
+    ("template", "filled"),
+    [
+        ("speed.ours:,.1f", "1,234.5"),
+        ("speed.ours:2s", "1,200"),
+        ("speed['ours'] / 1000:2s", "1.2"),
+        ("speed.theirs:.1f", ""),
+        ("{speed.rows[0].n} to {speed.rows[1].n}", "10 to 20"),
+        ("[row.ms for row in speed.rows]:2s", "0.042 | 3.0"),
+        ("min(row.ms for row in speed.rows):.0e", "4e-02"),
+        ("1e-7:2s", "1.0e-7"),
+        ("0.0:2s", "0"),
+    ],
+)
+def test_a_figure_in_a_line(template: str, filled: str, figures: ModuleType, names: dict[str, object]) -> None:
+    page = f"The figure <!-- figure {template} -->old<!-- / -->, and another."
+    assert figures.filled(page, names) == page.replace("old", filled)
+
+
+def test_a_table_has_a_line_for_each_row(figures: ModuleType, names: dict[str, object]) -> None:
+    begin = (
+        "<!-- figures\nlet rows = speed.rows\n| n | ms |\n|--:|--:|\nfor row in rows: | {row.n} | {row.ms:2s} |\n-->\n"
+    )
+    page = f"Before.\n\n{begin}| old |\n<!-- /figures -->\n\nAfter."
+    table = "| n | ms |\n|--:|--:|\n| 10 | 0.042 |\n| 20 | 3.0 |\n"
+    new = figures.filled(page, names)
+    assert new == page.replace("| old |\n", table)
+    assert figures.filled(new, names) == new
+    assert figures.broken(new) == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "half <!-- figure speed.ours --> of a pair",
+        "half of a pair <!-- / -->",
+        "<!-- figures\n| n |\n-->\n| 1 |\n",
+        "A paragraph that would end here:\n<!-- figure speed.ours -->1,234<!-- / --> is in the next one.",
+    ],
+)
+def test_broken_markers_are_found(page: str, figures: ModuleType) -> None:
+    assert figures.broken(page)
+
+
+def test_a_name_that_was_not_measured_is_an_error(figures: ModuleType, names: dict[str, object]) -> None:
+    with pytest.raises(AttributeError, match="there is no 'our' beside 'ours'"):
+        figures.filled("a <!-- figure speed.our -->1<!-- / -->", names)
