@@ -1,0 +1,1 @@
+"""What builds the site: pages of the repository laid out for Sphinx, generated pages, and how links are resolved."""

@@ -1,0 +1,280 @@
+"""Pages of the API reference: one for every package that users import from, and one for every public name."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+TITLES = {
+    "maxmargin.estimators": "Estimators",
+    "maxmargin.encoders": "Inputs and encoders",
+    "maxmargin.models": "Models",
+    "maxmargin.losses": "Losses",
+    "maxmargin.regions": "Regions: sets and penalties of weights",
+    "maxmargin.features": "Features",
+    "maxmargin.solvers": "Solvers, certificates and callbacks",
+    "maxmargin.path": "The regularization path",
+    "maxmargin.generalization": "Generalization bounds",
+    "maxmargin.training": "Training",
+    "maxmargin.datasets": "Datasets",
+    "maxmargin.batches": "Batch prediction",
+    "maxmargin.execution": "Execution: shards and workers",
+    "maxmargin.report": "Plots",
+    "maxmargin.structures": "Structures",
+    "maxmargin.problem": "Problems",
+    "maxmargin.model_file": "The model file",
+    "maxmargin.testing": "Checks for authors of structures and features",
+    "maxmargin.tasks.tagging": "Sequence tagging",
+    "maxmargin.tasks.alignment": "Word alignment",
+    "maxmargin.tasks.segmentation": "Segmentation",
+    "maxmargin.tasks.reranking": "Reranking",
+    "maxmargin.tasks.parsing": "Dependency parsing",
+    "maxmargin": "The package",
+}
+"""Titles of the packages' pages, in the order in which the reference lists them; others come after these by name."""
+
+HIDDEN = {"maxmargin.optimization", "maxmargin.tasks", "maxmargin.cli", "maxmargin.__main__"}
+"""Modules without names of their own for users: the public ones of ``optimization`` are those of ``solvers``."""
+
+INDEX = """\
+API
+===
+
+Every public name. ``mm`` stands for ``import maxmargin as mm``; names of the package itself, such as ``mm.ChainSVM``,
+are listed with the part that they belong to.
+
+{tables}
+
+.. toctree::
+   :hidden:
+
+{pages}
+"""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A public name: where it is imported from, its page, and what it stands for."""
+
+    path: str
+    home: str
+    value: Any
+
+    @property
+    def last(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    @property
+    def page(self) -> str:
+        return f"{folder_of(self.home)}/{self.last}"
+
+    @property
+    def kind(self) -> str:
+        """The directive of autodoc for it; ``data`` for a value, whose docstring autodoc does not find."""
+        if inspect.isclass(self.value):
+            return "autoexception" if issubclass(self.value, BaseException) else "autoclass"
+        return "autofunction" if callable(self.value) else "data"
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its docstring; empty if it has none."""
+        return first_sentence(qualified(docstring(self), getattr(self.value, "__module__", "")))
+
+
+def folder_of(module: str) -> str:
+    """The folder of the pages of a package's names."""
+    return module.removeprefix("maxmargin").removeprefix(".").replace(".", "-") or "package"
+
+
+@cache
+def modules() -> tuple[str, ...]:
+    """The packages and modules of the public API, in the order of the reference."""
+    package = Path(importlib.import_module("maxmargin").__file__ or "").parent
+    found = {"maxmargin"}
+    for path in [*package.glob("*.py"), *package.glob("*/__init__.py"), *package.glob("tasks/*/__init__.py")]:
+        parts = path.relative_to(package).with_suffix("").parts
+        if not any(part.startswith("_") and part != "__init__" for part in parts):
+            found.add(".".join(("maxmargin", *(part for part in parts if part != "__init__"))))
+    known = [name for name in TITLES if name in found]
+    return *known, *sorted(name for name in found - {*known} - HIDDEN if names_of(name))
+
+
+@cache
+def names_of(module: str) -> tuple[str, ...]:
+    """The public names of a package or module: those of its stub, its ``__all__`` or its renaming imports, or of its own."""
+    spec = find_spec(module)
+    path = Path(spec.origin or "") if spec else Path()
+    stub = path.with_suffix(".pyi")
+    tree = ast.parse((stub if stub.exists() else path).read_text(encoding="utf-8"))
+    loaded = importlib.import_module(module)
+    exported = [
+        alias.asname
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    ]
+    if not stub.exists():
+        own = path.name != "__init__.py"
+        exported = list(getattr(loaded, "__all__", exported)) or [
+            node.name
+            for node in tree.body
+            if own and isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        ]
+    return tuple(
+        sorted(
+            name
+            for name in exported
+            if not name.startswith("_") and not isinstance(getattr(loaded, name), ModuleType)
+        )
+    )
+
+
+@cache
+def public() -> dict[str, Name]:
+    """The public names by their path; what has several is listed once, by the shortest.
+
+    The home of a name of the package itself is the part that it is imported from, for example ``maxmargin.estimators``.
+    """
+    top = {id(getattr(importlib.import_module("maxmargin"), name)): name for name in names_of("maxmargin")}
+    found: dict[str, Name] = {}
+    seen: set[int] = set()
+    for module in modules():
+        for name in names_of(module):
+            value = getattr(importlib.import_module(module), name)
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            path = f"maxmargin.{top[id(value)]}" if id(value) in top else f"{module}.{name}"
+            found[path] = Name(path, module, value)
+    return found
+
+
+def docstring(name: Name) -> str:
+    """The docstring of a name; of data, the string after its assignment."""
+    if name.kind != "data":
+        return inspect.getdoc(name.value) if "__doc__" in vars(name.value) or inspect.isroutine(name.value) else ""
+    source = defined_in(name)
+    if source is None:
+        return ""
+    body = ast.parse(Path(importlib.import_module(source).__file__ or "").read_text(encoding="utf-8")).body
+    for node, after in zip(body, body[1:], strict=False):
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        if any(isinstance(one, ast.Name) and one.id == name.last for one in targets):
+            value = getattr(after, "value", None)
+            return inspect.cleandoc(value.value) if isinstance(value, ast.Constant) else ""
+    return ""
+
+
+def defined_in(name: Name) -> str | None:
+    """The module that assigns data, from the stub or package that imports it."""
+    module = name.path.rpartition(".")[0]
+    spec = find_spec(module)
+    path = Path(spec.origin or "") if spec else Path()
+    stub = path.with_suffix(".pyi")
+    for node in ast.parse((stub if stub.exists() else path).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name.last for alias in node.names):
+            return f"{module}.{node.module}" if node.level else node.module
+    return None
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring, without the colon of an example that follows."""
+    first = " ".join(text.split("\n\n")[0].split())
+    for match in re.finditer(r"[.:] (?=[A-Z])", first):
+        if first.count("``", 0, match.start()) % 2 == 0:
+            return first[: match.start()] + "."
+    return first.rstrip(":.") + "."
+
+
+def qualified(text: str, module: str) -> str:
+    """A docstring whose roles have full names of what they name by its name in a module."""
+    known = vars(importlib.import_module(module)) if module.startswith("maxmargin") else {}
+
+    def full(match: re.Match[str]) -> str:
+        return f":{match[1]}:`~{module}.{match[2]}`" if match[2].split(".")[0] in known else match[0]
+
+    return re.sub(r":(class|func|data|exc|meth|attr):`(\w[\w.]*)`", full, text)
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, in reStructuredText, by its file name."""
+    names = public()
+    without = [path for path, name in names.items() if not docstring(name)]
+    if without:
+        raise ValueError(f"public names without a docstring: {', '.join(without)}; write one where each is defined")
+    texts = {f"{name.page}.rst": _page(name) for name in names.values()}
+    tables, listed = [], []
+    for module in modules():
+        own = sorted((name for name in names.values() if name.home == module), key=lambda name: name.last)
+        if own:
+            title = TITLES.get(module, module)
+            texts[f"{folder_of(module)}/index.rst"] = _package(module, title, own)
+            tables.append(f"* - :doc:`{title} <{folder_of(module)}/index>`\n  - ``{module}``\n  - {_links(own)}")
+            listed.append(f"   {folder_of(module)}/index")
+    table = ".. list-table::\n   :widths: 25 20 55\n\n" + _indented("\n".join(tables))
+    texts["index.rst"] = INDEX.format(tables=table, pages="\n".join(listed))
+    return texts
+
+
+def _links(names: list[Name]) -> str:
+    return ", ".join(f":doc:`{name.last} <{name.page}>`" for name in names)
+
+
+def _package(module: str, title: str, names: list[Name]) -> str:
+    doc = "" if module == "maxmargin" else inspect.getdoc(importlib.import_module(module)) or ""
+    rows = "\n".join(f"* - :py:obj:`{name.path} <{name.path}>`\n  - {name.summary}" for name in names)
+    rows = re.sub(r":py:obj:`maxmargin\.([^ ]+) <", r":py:obj:`mm.\1 <", rows)
+    contents = "\n".join(f"   {name.last}" for name in names)
+    return (
+        f"{_titled(title)}.. py:module:: {module}\n\n{doc.split(chr(10) * 2)[0]}\n\n"
+        f".. list-table::\n   :widths: 35 65\n\n{_indented(rows)}\n\n.. toctree::\n   :hidden:\n\n{contents}\n"
+    )
+
+
+def _page(name: Name) -> str:
+    if name.kind == "data":
+        return f"{_titled(name.last)}.. py:data:: {name.path}\n\n{_indented(docstring(name))}"
+    text = f"{_titled(name.last)}.. {name.kind}:: {name.path}\n"
+    if not inspect.isclass(name.value):
+        return text
+    return f"{text}   :members:\n   :show-inheritance:\n\n{_inherited(name)}"
+
+
+def _inherited(name: Name) -> str:
+    """A line for each base class with a page: its methods that the class has unchanged."""
+    by_value = {id(one.value): one for one in public().values()}
+    seen = set(vars(name.value))
+    lines = []
+    for base in name.value.__mro__[1:]:
+        own = [
+            member
+            for member, value in vars(base).items()
+            if not member.startswith("_") and member not in seen and inspect.getdoc(value) and _is_member(value)
+        ]
+        seen |= set(vars(base))
+        if own and id(base) in by_value:
+            path = by_value[id(base)].path
+            links = ", ".join(f":py:obj:`{member} <{path}.{member}>`" for member in own)
+            lines.append(f"Inherited from :py:class:`~{path}`: {links}.\n\n")
+    return "".join(lines)
+
+
+def _is_member(value: Any) -> bool:
+    return inspect.isroutine(value) or isinstance(value, property | classmethod | staticmethod)
+
+
+def _titled(title: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n\n"
+
+
+def _indented(text: str) -> str:
+    return "".join(f"   {line}\n" for line in text.splitlines())

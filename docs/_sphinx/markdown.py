@@ -1,0 +1,39 @@
+"""Sphinx extension: Markdown pages that are written for GitHub, with links and tables of contents for the site."""
+
+from __future__ import annotations
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from . import sources
+
+
+def for_the_site(app: Sphinx, name: str, content: list[str]) -> None:
+    """Point the links of a page at the site, and give an index page tables of contents of the pages that it lists."""
+    if name not in sources.pages():
+        return
+    text = content[0]
+    content[0] = sources.on_the_site(name, text)
+    if name.rsplit("/", 1)[-1] != "index":
+        return
+    contents = sources.listed(name, text)
+    contents += [("", {one: ""}) for one in sources.GENERATED.get(name, ())]
+    for caption, listed in contents:
+        option = f":caption: {caption}\n" if caption and len(contents) > 1 and name != app.config.root_doc else ""
+        lines = "\n".join(f"{title} </{one}>" if title else f"/{one}" for one, title in listed.items())
+        content[0] += f"\n\n```{{toctree}}\n:hidden:\n{option}\n{lines}\n```\n"
+
+
+def cards(app: Sphinx, document: nodes.document, name: str) -> None:
+    """Mark the lists of the landing page whose items begin with a link, which its style shows as cards."""
+    if name == app.config.root_doc:
+        for found in document.findall(nodes.bullet_list):
+            if all(next(iter(item.findall(nodes.reference)), None) is not None for item in found.children):
+                found["classes"].append("cards")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("source-read", for_the_site)
+    app.connect("doctree-resolved", cards)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,85 @@
+"""Settings of Sphinx for the site; ``make docs`` lays out the sources and runs it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+
+from _sphinx.sources import gallery  # noqa: E402
+from sphinx.domains.python import PyObject  # noqa: E402
+
+from maxmargin import __version__  # noqa: E402
+
+project = "maxmargin"
+author = "the maxmargin authors"
+copyright = "the maxmargin authors"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "_sphinx.markdown",
+    "_sphinx.references",
+]
+root_doc = "index"
+exclude_patterns = ["_files"]
+smartquotes = False  # they would make dashes of the command line's options
+nitpicky = True
+highlight_language = "none"
+templates_path = ["_templates"]
+suppress_warnings = ["config.cache"]
+
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 6
+myst_fence_as_directive = ["math"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_inherit_docstrings = True
+python_maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
+add_module_names = False
+napoleon_numpy_docstring = False
+napoleon_attr_annotations = True
+napoleon_use_ivar = True  # fields of a list, as parameters are; some are members with a docstring of their own, too
+
+next(field for field in PyObject.doc_field_types if field.name == "variable").label = "Attributes"
+
+# All of MathJax that formulas need, in one file, which draws them without fonts: no page asks another host for anything.
+_mathjax = distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax/tex-svg-full.js")
+mathjax_path = "tex-svg-full.js"
+
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static", str(_mathjax)]
+html_css_files = ["site.css"]
+html_title = "maxmargin"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_domain_indices = False
+html_sidebars = {"index": [], "changelog": []}
+html_theme_options = {
+    "logo": {"text": "maxmargin"},
+    "header_links_before_dropdown": 8,
+    "navbar_end": ["theme-switcher"],
+    "show_nav_level": 1,
+    "navigation_depth": 3,
+    "collapse_navigation": True,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": [],
+    "footer_end": [],
+    "back_to_top_button": False,
+}
+
+if gallery():
+    extensions.append("sphinx_gallery.gen_gallery")
