@@ -29,6 +29,8 @@ from .encoders import Graph as Graph
 from .encoders import PairGraph as PairGraph
 from .encoders import PartialLinks as PartialLinks
 from .encoders import PartialParts as PartialParts
+from .encoders import PartialSegments as PartialSegments
+from .encoders import PartialTree as PartialTree
 from .encoders import Program as Program
 from .encoders import SegmentSequence as SegmentSequence
 from .encoders import Sentence as Sentence

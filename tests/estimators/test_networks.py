@@ -115,11 +115,11 @@ def test_a_frustrated_triangle_is_reported():
 
 
 def test_graphs_without_edge_features_and_of_any_labels():
-    X, y = graphs(5, labels=(("B", 1), None, 2.5))
+    X, y = graphs(5, labels=(("B", 1), True, 2.5))
     plain = [mm.Graph(x.node_features, x.edges) for x in X]
     model = mm.GraphSVM().fit(plain, y)
     assert model.coef_.shape == (3 * 3 + 9,)
-    assert set(model.classes_) == {("B", 1), None, 2.5}
+    assert set(model.classes_) == {("B", 1), True, 2.5}
     assert model.score(plain, y) > 0.8
     assert mm.AssociativeSVM(per_label=False).fit(plain, y).coef_.shape == (3 * 3 + 1,)
     wide = mm.GraphSVM(classes=["z", "y", "x", "w"]).fit(*graphs(5))

@@ -14,6 +14,8 @@ from .data.inputs import SpanChart as SpanChart
 from .data.inputs import WordLattice as WordLattice
 from .data.partial import PartialLinks as PartialLinks
 from .data.partial import PartialParts as PartialParts
+from .data.partial import PartialSegments as PartialSegments
+from .data.partial import PartialTree as PartialTree
 from .deductions.bracketed import parse_trees as parse_trees
 from .deductions.bracketed import tree_text as tree_text
 from .deductions.edits import EditEncoder as EditEncoder

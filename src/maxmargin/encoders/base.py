@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from maxmargin import _memory
 from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.names import ColumnNames, FeatureNamer, Namer, WeightNames, WeightTable, by_number, table
 from maxmargin.encoders.data.partial import PartialParts, numbered, partial_parts
 from maxmargin.features.base import Features
 from maxmargin.structures._arrays import ranges
@@ -142,21 +143,27 @@ class Encoder(ABC):
 
     def learn_partial(self, parsed: Any, y: Sequence[Any]) -> Self:
         """As :meth:`learn`, from outputs that are known in part: here from the whole ones among them."""
-        whole = [one for one in y if not isinstance(one, PartialParts)]
+        whole = [one for one in y if not self.is_partial(one)]
         return self.learn(parsed, self.parse_outputs(whole))
 
-    def given(self, batch: Batch, y: Sequence[Any]) -> Given:
-        """What is known of the variable parts of outputs: 1 for parts that they have, -1 for others, 0 if unknown.
+    def is_partial(self, output: Any) -> bool:
+        """Whether an output is known in part: :class:`PartialParts`, unless an encoder knows other forms."""
+        return isinstance(output, PartialParts)
 
-        An output is :class:`PartialParts` or a whole one, unless an encoder knows other forms.
-        """
+    def known_parts(self, structure: Structure, output: Any, index: int) -> Given:
+        """What is known of the variable parts of one output that is known in part, that of example ``index``."""
+        first, last = structure.blocks[0].offsets[index : index + 2].tolist()
+        return partial_parts(output, index, last - first)
+
+    def given(self, batch: Batch, y: Sequence[Any]) -> Given:
+        """What is known of the variable parts of outputs: 1 for parts that they have, -1 for others, 0 if unknown."""
         structure = batch.structure
         offsets = structure.blocks[0].offsets
         found = np.zeros(structure.starts[1], dtype=np.int8)
-        partial = np.array([isinstance(one, PartialParts) for one in y], dtype=bool)
+        partial = np.array([self.is_partial(one) for one in y], dtype=bool)
         for index in np.flatnonzero(partial).tolist():
             first, last = offsets[index : index + 2].tolist()
-            found[first:last] = partial_parts(y[index], index, last - first)
+            found[first:last] = self.known_parts(structure, y[index], index)
         whole = np.flatnonzero(~partial)
         if len(whole):
             with numbered(whole):
@@ -246,6 +253,22 @@ class Encoder(ABC):
     def k_best(self, structure: Structure, scores: FloatArray, k: int) -> list[Points]:
         """The ``k`` best vertices whose outputs differ for users; see :meth:`Structure.k_best`."""
         return structure.k_best(scores, k)
+
+    def vertex_of(self, batch: Batch, y: Sequence[Any], scores: FloatArray) -> FloatArray:
+        """The vertices of outputs as users write them, packed; of an output with several, its best one."""
+        return self.encode(batch, self.parse_outputs(checks.examples(y, "y"))).dense()
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """For each block of the parts of one input a function that names them; ``batch`` holds ``x`` alone."""
+        return [by_number(block.name.removesuffix("s")) for block in batch.structure.blocks]
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Names of all weights, table after table."""
+        return [table(self.n_weights, columns.of("features", self.n_weights))]
+
+    def name_features(self, batch: Batch, x: Any, columns: ColumnNames) -> FeatureNamer:
+        """A function that names the features of the parts of one input: by default those of their weights."""
+        return WeightNames(self.name_weights(columns))
 
     @abstractmethod
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:

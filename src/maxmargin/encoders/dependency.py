@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -14,74 +14,25 @@ from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.heads import Trees, heads_and_labels, is_partial, known_arcs, partial_labels
 from maxmargin.encoders.data.inputs import Sentence
 from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, sequence
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, table
+from maxmargin.encoders.data.partial import PartialParts, numbered
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
 from maxmargin.features.tied import TiedRows
-from maxmargin.structures.base import FloatArray, IntArray
+from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.dependencies.base import DependencyTrees
 from maxmargin.structures.dependencies.nonprojective import NonProjectiveTrees
 from maxmargin.structures.dependencies.projective import ProjectiveTrees
+from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.sparse import SparsePoint
 
 BLOCKS = "siblings", "grandparents"
 """The blocks of second order."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trees(Sequence[Any]):
-    """Checked outputs of a user.
-
-    Attributes:
-        heads: one vector of integers per sentence.
-        labels: of all tokens, None if there are none.
-    """
-
-    heads: list[IntArray]
-    labels: Labels | None
-
-    @classmethod
-    def parse(cls, y: Sequence[Any]) -> Trees:
-        """Heads, or pairs of heads and labels; ValueError naming the first sentence that is neither."""
-        if isinstance(y, Trees):
-            return y
-        both = [_heads_and_labels(given) for given in y]
-        with_labels = [labels is not None for _, labels in both]
-        if any(with_labels) and not all(with_labels):
-            odd = with_labels.index(not with_labels[0])
-            what = (
-                "heads and labels, but example 0 has heads" if with_labels[odd] else "heads, but example 0 has labels"
-            )
-            raise ValueError(f"example {odd}: y holds {what}; give (heads, labels) for all sentences, or heads for all")
-        wanted = "heads, a vector of integers, or a pair (heads, labels)"
-        heads = [checks.array(given, index, "y", "iu", wanted) for index, (given, _) in enumerate(both)]
-        for index, own in enumerate(heads):
-            if own.ndim != 1:
-                raise ValueError(f"example {index}: y must be {wanted}, got shape {own.shape}")
-        if not all(with_labels):
-            return cls(heads, None)
-        labels = Labels.parse([labels for _, labels in both])
-        for index, (own, count) in enumerate(zip(heads, np.diff(labels.offsets).tolist(), strict=True)):
-            if len(own) != count:
-                raise ValueError(f"example {index}: {len(own)} heads but {count} labels; give one of each per token")
-        return cls(heads, labels)
-
-    def __len__(self) -> int:
-        return len(self.heads)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.heads[index] if self.labels is None else (self.heads[index], self.labels[index])
-
-
-def _heads_and_labels(given: Any) -> tuple[Any, Any]:
-    """The two parts of an output; labels are None where there are heads alone."""
-    several = isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[0], (list, tuple, np.ndarray))
-    if several or (isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == 2):
-        return given[0], given[1]
-    return given, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +161,24 @@ class DependencyEncoder(KernelEncoder):
 
     def learn(self, parsed: Parsed, y: Sequence[Any]) -> Self:
         """Widths, labels (sorted where they can be), and with a kernel the training arcs."""
+        labels = Trees.parse(y).labels
+        if labels is None and self.classes is not None:
+            raise ValueError("classes were given, but y has no labels; give pairs (heads, labels), or leave them out")
+        if self.classes is not None:
+            return self._learned(parsed, distinct(self.classes))
+        return self._learned(parsed, None if labels is None else labels.vocabulary())
+
+    def learn_partial(self, parsed: Parsed, y: Sequence[Any]) -> Self:
+        """Labels are those that are given somewhere, alone or as one of several."""
+        labeled = [
+            i for i, one in enumerate(y) if not isinstance(one, PartialParts) and heads_and_labels(one)[1] is not None
+        ]
+        if self.classes is not None or not labeled:
+            return self._learned(parsed, None if self.classes is None else distinct(self.classes))
+        return self._learned(parsed, partial_labels([y[i] for i in labeled], labeled).vocabulary())
+
+    def _learned(self, parsed: Parsed, classes: tuple[Hashable, ...] | None) -> Self:
+        """A copy that knows the labels, and the widths of the training data."""
         triples = [parsed.triples[name] for name in BLOCKS]
         if self.order == 2 and not any(triples):
             raise ValueError(
@@ -217,13 +186,6 @@ class DependencyEncoder(KernelEncoder):
                 "or use order=1"
             )
         siblings, grandparents = (None if own is None else own[1].width for own in triples)
-        labels = Trees.parse(y).labels
-        if labels is None and self.classes is not None:
-            raise ValueError("classes were given, but y has no labels; give pairs (heads, labels), or leave them out")
-        if self.classes is not None:
-            classes: tuple[Hashable, ...] | None = distinct(self.classes)
-        else:
-            classes = (labels and labels.vocabulary()) or None  # none at all where outputs are known in part only
         return replace(
             self,
             classes=classes,
@@ -290,6 +252,28 @@ class DependencyEncoder(KernelEncoder):
             return batch.structure.encode(trees.heads)
         return batch.structure.encode([np.stack(both) for both in zip(trees.heads, codes, strict=True)])
 
+    def is_partial(self, output: Any) -> bool:
+        """Trees with heads or labels that are None or sets, trees without labels where others have some, and
+        :class:`PartialParts`."""
+        if super().is_partial(output):
+            return True
+        heads, labels = heads_and_labels(output)
+        return is_partial(heads) or (self.classes is not None if labels is None else is_partial(labels))
+
+    def known_parts(self, structure: Structure, output: Any, index: int) -> Given:
+        """See :meth:`Encoder.known_parts`."""
+        if super().is_partial(output):
+            return super().known_parts(structure, output, index)
+        assert isinstance(structure, DependencyTrees)
+        if self.classes is None:
+            if heads_and_labels(output)[1] is not None:
+                raise ValueError(f"example {index}: y has labels, but the training data had none; give heads alone")
+            return known_arcs(structure, output, index, None)
+        labels = partial_labels([output], [index])
+        with numbered(np.array([index])):
+            said = labels.table(self._index)[labels.codes]
+        return known_arcs(structure, output, index, said)
+
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[Any]:
         """Heads, or pairs of heads and lists of labels."""
         if self.classes is None:
@@ -298,10 +282,35 @@ class DependencyEncoder(KernelEncoder):
             return [(heads, [self.classes[0]] * len(heads)) for heads in outputs]
         return [(heads, [self.classes[k] for k in labels.tolist()]) for heads, labels in outputs]
 
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Arcs by their tokens with heads and labels, and triples."""
+        return tree_namers(batch.structure, lambda at: f"token {at}" if at else "root", self.classes)
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of arcs, with labels for all of them and for each, then of siblings and grandparents."""
+        arcs = self._row_names(columns, self.n_features)
+        names = [arcs]
+        if self.n_labels > 1:
+            n = arcs.size // self._columns
+            names = [
+                arcs._replace(size=n, name=lambda at: Name(arcs.name(at * self._columns).what, "any label")),
+                arcs._replace(
+                    size=n * self.n_labels,
+                    name=lambda at: Name(
+                        arcs.name(at // self.n_labels * self._columns).what,
+                        str((self.classes or ())[at % self.n_labels]),
+                    ),
+                ),
+            ]
+        for name, width in zip(BLOCKS, self.widths, strict=True):
+            if width:
+                names.append(table(width, columns.of(f"{name[:-1]}_features", width)))
+        return names
+
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Tokens with the right head (and label) out of all: attachment score, with labels if there are any."""
-        right_heads, right_labels = _heads_and_labels(gold)
-        heads, labels = _heads_and_labels(predicted)
+        right_heads, right_labels = heads_and_labels(gold)
+        heads, labels = heads_and_labels(predicted)
         right = np.asarray(right_heads) == np.asarray(heads)
         if labels is not None:
             right &= np.array([a == b for a, b in zip(sequence(right_labels, 0), labels, strict=True)], dtype=bool)
@@ -420,3 +429,25 @@ def _allowed(x: Sentence, index: int, arcs: IntArray) -> IntArray:
             raise ValueError(f"example {index}: two arcs to one token are forced; a token has one head")
         kept &= found | ~np.isin(ordered[:, 1], modifiers)
     return order[kept]
+
+
+def tree_namers(structure: Any, token: Callable[[int], str], classes: Sequence[Hashable] | None = None) -> list[Namer]:
+    """Names of the parts of one tree; ``token`` names a token, counted from 1, or the root, 0."""
+    owner = np.repeat(np.arange(1, int(structure.n_tokens[0]) + 1), structure.n_states)
+
+    def arc(at: int) -> Name:
+        head, label = (int(one) for one in structure.heads_of(np.array([at]))[:2])
+        text = f"head {token(head)}"
+        return Name(token(int(owner[at])), text if structure.n_labels == 1 else f"{text}, {(classes or ())[label]}")
+
+    def sibling(at: int) -> Name:
+        head, other, modifier = map(int, structure.triples_of("siblings", np.array([at]))[0])
+        before = "first" if other == head else f"next to {token(other)}"
+        return Name(token(modifier), f"{before} below {token(head)}")
+
+    def grandparent(at: int) -> Name:
+        above, head, modifier = map(int, structure.triples_of("grandparents", np.array([at]))[0])
+        return Name(token(modifier), f"below {token(head)} below {token(above)}")
+
+    namers = {"arcs": arc, "siblings": sibling, "grandparents": grandparent}
+    return [namers[block.name] for block in structure.blocks]

@@ -33,13 +33,13 @@ class LatentSVM(StructuredSVM):
     convex problems, with the outputs ``G_i`` that agree with what is given, and a loss of what is given alone
     (:mod:`maxmargin.problem.partial`). The objective never rises from round to round.
 
-    X is that of the base; y as well, or with less in it: a label may be None (unknown) or a set of labels (one of them
-    is right), the label of a cut's node None, the links of a matching :class:`maxmargin.PartialLinks`, and the output
-    of a matching, lattice, program or structure of your own :class:`maxmargin.PartialParts`.
+    X is that of the base; y as well, or with less in it: a label or the head of a token may be None (unknown) or a set
+    (one of them is right), the label of a cut's node None, the links of a matching or pairing
+    :class:`maxmargin.PartialLinks`, segments :class:`maxmargin.PartialSegments`, trees over spans
+    :class:`maxmargin.PartialTree`, and the output of any structure :class:`maxmargin.PartialParts`.
 
     Args:
-        base: the estimator: structure, regularization, loss, solver and all other settings. Chains, trees, graphs,
-            matchings, cuts, lattices, programs and structures of your own.
+        base: the estimator: structure, regularization, loss, solver and all other settings. Any but CandidatesSVM.
         n_sublabels: split each label of a chain, tree or graph into so many hidden ones, with weights of their own; 1
             for none. The first ones are clusters of the features of each label, drawn by the base's ``random_state``.
         formulation: "best" compares with the good output of the largest score, in rounds; "mean" with a mean of the

@@ -45,6 +45,16 @@ class Labels(Sequence[list[Hashable]]):
             flat[:] = [plain(label, f"example {found.owner(place)}") for place, label in enumerate(flat)]
         return found
 
+    @classmethod
+    def known(cls, y: Sequence[Any]) -> Labels:
+        """As :meth:`parse`; ValueError naming the example where a label is None, which stands for an unknown one."""
+        found = cls.parse(y)
+        if None in found.flat:
+            place = found.flat.index(None)
+            owner = found.owner(place)
+            raise _unknown(f"example {owner}: the label at place {place - int(found.offsets[owner])} (from 0)")
+        return found
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -88,6 +98,20 @@ def distinct(classes: Any) -> tuple[Hashable, ...]:
     if not found or len(set(found)) != len(found):
         raise ValueError("classes must be a non-empty list of distinct labels")
     return found
+
+
+def known(label: Any, where: str) -> Hashable:
+    """As :func:`plain`; ValueError for None, which stands for an unknown label."""
+    if label is None:
+        raise _unknown(f"{where}: a label")
+    return plain(label, where)
+
+
+def _unknown(what: str) -> ValueError:
+    return ValueError(
+        f"{what} is None, which stands for an unknown one; give it, or train with mm.LatentSVM(...) or SequenceTagger, "
+        "which learn from labels that are known in part"
+    )
 
 
 def sequence(labels: Any, index: int) -> list[Hashable]:

@@ -23,7 +23,7 @@ _EXAMPLE = re.compile(r"\bexample (\d+)")
 
 @dataclass(frozen=True, eq=False)
 class PartialLinks:
-    """What is known of the links of a matching, for :class:`maxmargin.LatentSVM`.
+    """What is known of the links of a matching, or of the pairs of a pairing, for :class:`maxmargin.LatentSVM`.
 
     Attributes:
         links: shape ``(k, 2)``, the links that are there.
@@ -40,7 +40,7 @@ class PartialLinks:
 class PartialParts:
     """What is known of an output, part by part, for :class:`maxmargin.LatentSVM`.
 
-    For matchings, lattices, programs and structures of your own; labels have None and sets in place of it.
+    For every structure whose outputs have no other form: lattices, programs and structures of your own.
 
     Attributes:
         values: for each part of the structure's first block (a row of features of a matching, lattice, program or
@@ -48,6 +48,33 @@ class PartialParts:
     """
 
     values: Any
+
+
+@dataclass(frozen=True, eq=False)
+class PartialSegments:
+    """What is known of the segments of a sequence, for :class:`maxmargin.LatentSVM`.
+
+    Attributes:
+        known: segments ``(begin, end, label)`` that are there, apart from each other; a label may be None (unknown) or
+            a set of labels (one of them is right). Tokens between them are in any segments, or in none. Where there is
+            an ``outside`` label, ``(begin, end, outside)`` says of tokens that they are in no segment.
+    """
+
+    known: Any
+
+
+@dataclass(frozen=True, eq=False)
+class PartialTree:
+    """What is known of a tree over a sentence, for :class:`maxmargin.LatentSVM`.
+
+    Attributes:
+        known: nodes ``(begin, end, label)`` that are there, whatever else is; all nodes over one span, the outer ones
+            first, as they are learned as one label. With a grammar ``(begin, end, rule)``: steps of the derivation.
+        brackets: spans ``(begin, end)`` that no node crosses, whether they are nodes or not.
+    """
+
+    known: Any = ()
+    brackets: Any = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +141,24 @@ class PartialLabels:
             table[kind] = -1
             table[kind, [index[label] for label in labels]] = 1 if len(labels) == 1 else 0
         return table
+
+
+def labeled_spans(given: Any, what: str, wanted: str) -> list[tuple[int, int, Any]]:
+    """Rows ``(begin, end, label)`` of a user, with begin and end checked; errors begin with ``what``."""
+    found = []
+    for row in _checks.listed(what, given, f"a list of {wanted}"):
+        own = row.tolist() if isinstance(row, np.ndarray) else row
+        if not isinstance(own, (tuple, list)) or len(own) != 3:
+            raise ValueError(f"{what} must be a list of {wanted}, got {shown(row)} in it")
+        begin, end = (_position(value, what, own) for value in own[:2])
+        found.append((begin, end, own[2]))
+    return found
+
+
+def _position(value: Any, what: str, row: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << 62:
+        raise ValueError(f"{what}: begin and end of {shown(row)} must be positions, whole numbers from 0 on")
+    return int(value)
 
 
 def partial_parts(given: PartialParts, index: int, n: int) -> Given:

@@ -20,18 +20,23 @@ from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import SpanChart
-from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json
+from maxmargin.encoders.data.labels import Labels, distinct, known, label_from_json, label_to_json
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, table
+from maxmargin.encoders.data.partial import PartialTree, numbered
 from maxmargin.encoders.deductions.bracketed import Nodes, common, joined, nodes_of, separated, tree_of
-from maxmargin.encoders.deductions.grammar_rules import Grammar
+from maxmargin.encoders.deductions.grammar_rules import Grammar, rule_text
+from maxmargin.encoders.deductions.known_nodes import known_nodes, known_spans
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.features.tied import TiedRows
 from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import IntArray
-from maxmargin.structures.deductions.charts import Chart
+from maxmargin.structures.base import IntArray, Structure
+from maxmargin.structures.deductions.charts import Chart, spans_of, splits_of
+from maxmargin.structures.deductions.derivations import Derivations
 from maxmargin.structures.deductions.spans import Spans
+from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.sparse import SparsePoint
 
 
@@ -145,6 +150,8 @@ class GrammarEncoder(KernelEncoder):
         if isinstance(tree, Nodes):
             return tree
         found = nodes_of(tree, where)
+        for begin, end, label in found.nodes:
+            known(label, f"{where}: the node over tokens {begin} to {end}")
         return found if self.grammar is not None else Nodes(found.n_tokens, joined(found.nodes, where))
 
     def learn(self, parsed: Charts, y: Sequence[Any]) -> Self:
@@ -166,6 +173,52 @@ class GrammarEncoder(KernelEncoder):
         for _, y in blocks:
             seen |= dict.fromkeys(_labels(self.parse_outputs(checks.examples(y, "y"))).flat)
         return replace(learned, labels=_vocabulary(Labels(list(seen), np.zeros(1, dtype=np.int64))))
+
+    def learn_partial(self, parsed: Charts, y: Sequence[Any]) -> Self:
+        """Labels are those of whole trees and of nodes that are known."""
+        if self.labels is not None or self.grammar is not None:
+            return self.learn(parsed, [])
+        whole = np.array([index for index, one in enumerate(y) if not self.is_partial(one)], dtype=np.int64)
+        with numbered(whole):
+            seen = dict.fromkeys(_labels(self.parse_outputs([y[index] for index in whole.tolist()])).flat)
+        for index, one in enumerate(y):
+            if isinstance(one, PartialTree):
+                seen |= dict.fromkeys(label for _, _, label in known_nodes(one, index))
+        vocabulary = _vocabulary(Labels(list(seen), np.zeros(1, dtype=np.int64)))
+        return replace(self, labels=vocabulary).learn(parsed, [])
+
+    def is_partial(self, output: Any) -> bool:
+        """:class:`PartialTree` and :class:`PartialParts`."""
+        return isinstance(output, PartialTree) or super().is_partial(output)
+
+    def known_parts(self, structure: Structure, output: Any, index: int) -> Given:
+        """See :meth:`Encoder.known_parts`: nodes that are there, and without what cannot be beside them."""
+        if not isinstance(output, PartialTree):
+            return super().known_parts(structure, output, index)
+        assert isinstance(structure, Chart)
+        n = int(structure.lengths[index])
+        nodes = known_nodes(output, index, with_chains=self.grammar is not None)
+        whole = known_spans(output, nodes, index, n)
+        spans, (begins, first) = spans_of(n), structure.parts_of_spans(index)
+        (begin, end), crossed = spans.T, np.zeros(len(spans), dtype=bool)
+        for b, e in whole:
+            crossed |= ((begin < b) & (b < end) & (end < e)) | ((b < begin) & (begin < e) & (e < end))
+        found = np.where(np.repeat(crossed, np.diff(begins)), -1, 0).astype(np.int8)
+        for b, e, label in nodes:
+            row = int(np.flatnonzero((begin == b) & (end == e))[0])
+            numbers = range(int(first[row]), int(first[row] + begins[row + 1] - begins[row]))
+            where = f"example {index}: the known node {shown((b, e, label))}"
+            if self.grammar is not None:
+                number = self.grammar.only_rule(label, numbers, where)
+            else:
+                if label not in self._index:
+                    raise ValueError(
+                        f"{where}: the label was not seen in training; give all labels with classes=[...] or remove it"
+                    )
+                number = self._index[label]
+                found[begins[row] : begins[row + 1]] = -1
+            found[begins[row] + number - first[row]] = 1
+        return found
 
     def batch(self, parsed: Charts) -> Batch:
         """The charts of all sentences."""
@@ -219,6 +272,34 @@ class GrammarEncoder(KernelEncoder):
             forest = tree_of(separated((begin, end, classes[label]) for begin, end, label in rows), length)
         whole = self.rooted or self.grammar is not None
         return forest[0] if whole and len(forest) == 1 else forest
+
+    def _label_text(self, number: int) -> str:
+        """A label or a rule in names."""
+        own = (self.classes or ())[number]
+        return str(own) if self.grammar is None else rule_text(own)  # type: ignore[arg-type]
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Spans with their labels or rules, and splits."""
+        structure, k = batch.structure, self._columns
+        assert isinstance(structure, Chart)
+        n = int(structure.lengths[0])
+        spans = spans_of(n)
+        kept = structure.columns if isinstance(structure, Derivations) else None
+
+        def of_span(at: int) -> Name:
+            row, number = divmod(at if kept is None else int(kept[at]), k)
+            return Name("tokens {} to {}".format(*(spans[row] - (0, 1))), self._label_text(number))
+
+        if len(structure.blocks) == 1:
+            return [of_span]
+        splits = splits_of(n)
+        return [of_span, lambda at: Name("tokens {0} to {2}, split before {1}".format(*(splits[at] - (0, 0, 1))))]
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of spans by label or rule, then of splits."""
+        wide = self.n_split_features or 0
+        splits = columns.of("split_features", wide) if wide else str
+        return [self._row_names(columns, self.n_features, "features", self._label_text), table(wide, splits)]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Twice the common nodes out of all nodes on both sides: the score is labeled F1."""

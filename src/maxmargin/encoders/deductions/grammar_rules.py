@@ -93,24 +93,56 @@ class Grammar:
         return Derivations(lengths, len(number), rows[:binary], rows[binary : binary + unary], over)
 
     def derivation(self, tree: Nodes, where: str) -> IntArray:
-        """Rows ``(begin, end, rule)`` of a tree in preorder; ValueError if a node has no rule."""
-        children: list[list[Hashable]] = [[] for _ in tree.nodes]
+        """Rows ``(begin, end, rule)`` of a tree in preorder; ValueError if the grammar does not derive it."""
+        children: list[list[tuple[int, int, Hashable]]] = [[] for _ in tree.nodes]
         open_nodes: list[int] = []
-        for number, (begin, _, label) in enumerate(tree.nodes):
+        for number, node in enumerate(tree.nodes):
+            begin = node[0]
             while open_nodes and tree.nodes[open_nodes[-1]][1] <= begin:
                 open_nodes.pop()
             if open_nodes:
-                children[open_nodes[-1]].append(label)
+                children[open_nodes[-1]].append(node)
             open_nodes.append(number)
         found = []
         for (begin, end, label), below in zip(tree.nodes, children, strict=True):
-            rule = self._index.get((label, *below))
+            symbols = (label, *(child[2] for child in below))
+            rule = self._index.get(symbols)
             if rule is None:
+                raise ValueError(f"{where}: the grammar has no rule {_arrow(symbols)} for tokens {begin} to {end}")
+            covered = sum(last - first for first, last, _ in below) if below else 1
+            if covered != end - begin:
+                what = "its nodes over some of them" if below else "a preterminal stands over one"
                 raise ValueError(
-                    f"{where}: the grammar has no rule {_arrow((label, *below))} for tokens {begin} to {end}"
+                    f"{where}: {_arrow(symbols)} is used over tokens {begin} to {end}, but {what}; give each token a "
+                    "node of its own"
                 )
             found.append((begin, end, rule))
+        top = tree.nodes[0] if tree.nodes else (0, 0, None)
+        if top[:2] != (0, tree.n_tokens) or top[2] != self.start:
+            raise ValueError(
+                f"{where}: the grammar derives one tree from {shown(self.start)} over all {tree.n_tokens} tokens, and "
+                f"the top node is {shown(top[2])} over tokens {top[0]} to {top[1]}"
+            )
         return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+    def only_rule(self, given: Hashable, possible: Sequence[int], where: str) -> int:
+        """The number of a rule, or of the one rule of a symbol, among those that are possible over a span."""
+        rule = self._index.get(given) if isinstance(given, tuple) else None
+        found = [rule] if rule is not None else [number for number in possible if self.rules[number][0] == given]
+        if not found:
+            raise ValueError(f"{where}: the grammar has no rule and no symbol {shown(given)}; see its rules")
+        if len(found) > 1:
+            named = ", ".join(_arrow(self.rules[number]) for number in found[:3])
+            raise ValueError(
+                f"{where}: {shown(given)} has {len(found)} rules ({named}{', ...' * (len(found) > 3)}); name one of "
+                "them as a tuple, or give the span among the brackets, which no node crosses"
+            )
+        if found[0] not in possible:
+            raise ValueError(
+                f"{where}: {_arrow(self.rules[found[0]])} cannot stand there; preterminals stand over one token, "
+                "binary rules over more"
+            )
+        return found[0]
 
     def header(self) -> dict[str, Any]:
         """The grammar as plain JSON values."""
@@ -135,3 +167,8 @@ def _rule(given: Any, index: int) -> tuple[Hashable, ...]:
 
 def _arrow(rule: tuple[Hashable, ...]) -> str:
     return f"{shown(rule[0])} -> {' '.join(shown(symbol) for symbol in rule[1:]) or 'a token'}"
+
+
+def rule_text(rule: tuple[Hashable, ...]) -> str:
+    """A rule in names: ``S → NP VP``, and for a preterminal its symbol."""
+    return f"{rule[0]} → {' '.join(map(str, rule[1:]))}" if len(rule) > 1 else str(rule[0])

@@ -18,67 +18,34 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import SegmentSequence
-from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, plain
+from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, joined, table
+from maxmargin.encoders.data.partial import PartialSegments, numbered
+from maxmargin.encoders.data.segments import Row, SegmentOutputs, filled, known_segments, most_of, segments_of, written
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, Stacked
 from maxmargin.features.tied import TiedRows
-from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import IntArray
+from maxmargin.structures.base import IntArray, Structure
 from maxmargin.structures.chains.transitions import TransitionConstraints
-from maxmargin.structures.deductions.segments import ROLES, Segments, token_states
+from maxmargin.structures.deductions.segments import (
+    FIRST,
+    INSIDE,
+    LAST,
+    ROLES,
+    SINGLE,
+    Segments,
+    candidate_segments,
+    token_states,
+)
+from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.sparse import SparsePoint
 
-Row = tuple[int, int, Hashable]
+_PLACES = {"I": (), "BI": ("first", "later"), "BIES": ("first", "inside", "last", "single")}
+"""Words for the states of each label."""
+
 Longest = int | Mapping[Hashable, int] | None
-
-
-@dataclass(frozen=True, eq=False)
-class SegmentOutputs(Sequence[list[Row]]):
-    """The segments of all examples as they were given.
-
-    Attributes:
-        rows: begin, end and label of each, example after example.
-        offsets: where each example begins in ``rows``, and the end.
-    """
-
-    rows: list[Row]
-    offsets: IntArray
-
-    @classmethod
-    def parse(cls, y: Sequence[Any]) -> SegmentOutputs:
-        """Check the outputs of a user: for each example a list of ``(begin, end, label)``."""
-        if isinstance(y, SegmentOutputs):
-            return y
-        found = [segments_of(given, index) for index, given in enumerate(y)]
-        return cls([row for rows in found for row in rows], offsets_of([len(rows) for rows in found]))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.rows[self.offsets[index] : self.offsets[index + 1]]
-
-
-def segments_of(given: Any, index: int) -> list[Row]:
-    """The segments of one example; ValueError naming it if they are not ``(begin, end, label)``."""
-    what = f"example {index}: y"
-    rows = _checks.listed(what, given, "a list of segments (begin, end, label)")
-    found = []
-    for row in rows:
-        own = row.tolist() if isinstance(row, np.ndarray) else row
-        if not isinstance(own, (tuple, list)) or len(own) != 3:
-            raise ValueError(f"{what} must be a list of segments (begin, end, label), got {shown(row)} in it")
-        begin, end = (_position(value, what, own) for value in own[:2])
-        found.append((begin, end, plain(own[2], f"example {index}")))
-    return found
-
-
-def _position(value: Any, what: str, row: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << 62:
-        raise ValueError(f"{what}: begin and end of {shown(row)} must be positions, whole numbers from 0 on")
-    return int(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,21 +125,37 @@ class SegmentEncoder(KernelEncoder):
 
     def learn(self, parsed: tuple[checks.Rows, checks.Rows | None], y: Sequence[Any]) -> Self:
         """Labels (sorted where they can be), the longest segments and widths."""
+        return self._with_widths(parsed)._with_labels(most_of(SegmentOutputs.parse(y), {}))
+
+    def learn_partial(self, parsed: tuple[checks.Rows, checks.Rows | None], y: Sequence[Any]) -> Self:
+        """Labels are those that are given somewhere; all of them are as long as segments whose label is unknown."""
+        whole = np.array([index for index, one in enumerate(y) if not self.is_partial(one)], dtype=np.int64)
+        with numbered(whole):
+            most = most_of(SegmentOutputs.parse([y[index] for index in whole.tolist()]), {})
+        unnamed = 1
+        for index, one in enumerate(y):
+            for begin, end, labels in known_segments(one, index) if isinstance(one, PartialSegments) else ():
+                unnamed = max(unnamed, end - begin if labels is None else 1)
+                for label in sorted(labels or (), key=repr):
+                    most[label] = max(most.get(label, 1), end - begin)
+        names = [*most, *(distinct(self.classes) if self.classes is not None else ())]
+        return self._with_widths(parsed)._with_labels({name: max(most.get(name, 1), unnamed) for name in names})
+
+    def _with_widths(self, parsed: tuple[checks.Rows, checks.Rows | None]) -> Self:
         tokens, wholes = parsed
-        learned = replace(
+        return replace(
             self,
             n_features=tokens.width,
             n_segment_features=0 if wholes is None else wholes.width,
             support=self._support(tokens),
         )
-        return learned._with_labels(_most_of(SegmentOutputs.parse(y), {}))
 
     def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
         """Widths are those of the first block; labels and the longest segments those of all."""
         learned = super().learn_blocks(blocks)
         most: dict[Hashable, int] = {}
         for _, y in blocks:
-            _most_of(SegmentOutputs.parse(checks.examples(y, "y")), most)
+            most_of(SegmentOutputs.parse(checks.examples(y, "y")), most)
         return replace(learned, classes=self.classes, longest=self.longest)._with_labels(most)
 
     def _with_labels(self, most: dict[Hashable, int]) -> Self:
@@ -259,7 +242,7 @@ class SegmentEncoder(KernelEncoder):
         """Labels to numbers, tokens outside of segments to segments of one token, then to vertices."""
         structure = batch.structure
         assert isinstance(structure, Segments)
-        return structure.encode(self._numbered(structure, y))
+        return structure.encode(self._numbered(structure, y), names=self.classes)
 
     def check(self, batch: Batch, y: Sequence[Any]) -> None:
         """Refuse what is not a segmentation. Segments longer than any of the training data are allowed, and missed."""
@@ -267,7 +250,70 @@ class SegmentEncoder(KernelEncoder):
         assert isinstance(structure, Segments)
         most = max(int(structure.lengths.max(initial=1)), structure.most)
         any_length = Segments(structure.lengths, self.n_labels, most, constraints=self._constraints)
-        any_length.encode(self._numbered(structure, y))
+        any_length.encode(self._numbered(structure, y), names=self.classes)
+
+    def is_partial(self, output: Any) -> bool:
+        """:class:`PartialSegments` and :class:`PartialParts`."""
+        return isinstance(output, PartialSegments) or super().is_partial(output)
+
+    def known_parts(self, structure: Structure, output: Any, index: int) -> Given:
+        """See :meth:`Encoder.known_parts`: states that the tokens of known segments cannot have are out."""
+        if not isinstance(output, PartialSegments):
+            return super().known_parts(structure, output, index)
+        assert isinstance(structure, Segments)
+        states, n = structure.states, int(structure.lengths[index])
+        allowed = np.ones((n, structure.n_states_each), dtype=bool)
+        begins = np.isin(np.arange(structure.n_states_each), states[:, [FIRST, SINGLE]])
+        for begin, end, labels in known_segments(output, index):
+            where = f"example {index}: known segment {shown((begin, end, written(labels)))}"
+            if end > n:
+                raise ValueError(f"{where} ends after the sequence of {n} tokens")
+            codes = self._codes_of(labels, end - begin, where)
+            if labels == frozenset((self.outside,)):
+                allowed[begin:end] &= np.isin(np.arange(allowed.shape[1]), states[codes, SINGLE])
+                continue
+            places = [SINGLE] if end - begin == 1 else [FIRST, *[INSIDE] * (end - begin - 2), LAST]
+            for token, place in enumerate(places, start=begin):
+                allowed[token] &= np.isin(np.arange(allowed.shape[1]), states[codes, place])
+            if self.roles == "I":
+                for token in {begin - 1, end} & set(range(n)) if self._longest[codes[0]] > 1 else ():
+                    allowed[token, states[codes[0], FIRST]] = False
+            elif end < n:
+                allowed[end] &= begins
+        return np.where(allowed, 0, -1).astype(np.int8).ravel()
+
+    def _codes_of(self, labels: frozenset[Hashable] | None, length: int, where: str) -> list[int]:
+        """The labels that a known segment of so many tokens may have; ValueError if states of tokens cannot say so."""
+        if labels is None:
+            labels = frozenset(label for label in self.classes or () if label != self.outside)
+        for label in labels:
+            if label not in self._index:
+                raise ValueError(
+                    f"{where}: label {shown(label)} was not seen in training; give all labels with classes=[...] or "
+                    "remove the segment"
+                )
+        if self.outside in labels:
+            if len(labels) > 1 and length > 1:
+                raise ValueError(
+                    f"{where}: tokens outside of segments are not a segment of {length} tokens; give the label "
+                    "outside alone"
+                )
+            length = 1
+        codes = sorted(self._index[label] for label in labels)
+        found = [k for k in codes if self._longest[k] >= length]
+        if not found:
+            raise ValueError(f"{where} is longer than its label allows; cut it, or raise longest")
+        if self.roles == "I" and labels != frozenset((self.outside,)):
+            rules = self._constraints
+            alone = len(found) == 1 and (
+                self._longest[found[0]] == 1 or (rules and not rules.pairs[found[0], found[0]])
+            )
+            if not alone:
+                raise ValueError(
+                    f'{where}: with roles="I" tokens do not show where segments begin; use roles="BI", or give one '
+                    "label and forbid it after itself"
+                )
+        return found
 
     def _numbered(self, structure: Segments, y: Sequence[Any]) -> list[Any]:
         """Rows of begin, end and the label's number, for every token of each sequence."""
@@ -282,7 +328,7 @@ class SegmentEncoder(KernelEncoder):
                         "classes=[...] or remove the example"
                     )
                 rows.append((begin, end, index[label]))
-            found.append(rows if self.outside is None else _filled(rows, length, index[self.outside]))
+            found.append(rows if self.outside is None else filled(rows, length, index[self.outside]))
         return found
 
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[list[Row]]:
@@ -291,6 +337,42 @@ class SegmentEncoder(KernelEncoder):
         return [
             [(b, e, names[k]) for b, e, k in rows.tolist() if self.outside is None or names[k] != self.outside]
             for rows in outputs
+        ]
+
+    def label_text(self, number: int) -> str:
+        """A label in names."""
+        return str((self.classes or ())[number])
+
+    def _state_text(self, state: int) -> str:
+        """A state of tokens in names: the label, and the place in its segment."""
+        label, place = divmod(state, max(ROLES[self.roles]) + 1)
+        places = _PLACES[self.roles]
+        return f"{self.label_text(label)}{f' ({places[place]})' if places else ''}"
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Tokens with their states, transitions, and segments with their labels."""
+        structure, k = batch.structure, self.n_labels
+        assert isinstance(structure, Segments)
+        states, pair = structure.n_states_each, joined(self.label_text, k)
+        segments = candidate_segments(int(structure.lengths[0]), structure.most)
+        return [
+            lambda at: Name(f"token {at // states}", self._state_text(at % states)),
+            lambda at: Name("transition", pair(at)),
+            lambda at: Name("tokens {} to {}".format(*(segments[at // k] - (0, 1))), self.label_text(at % k)),
+        ]
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of tokens by state, of pairs of labels, and of lengths and features of segments by label."""
+        k, wide = self.n_labels, self.n_segment_features or 0
+        n_states = k * (max(ROLES[self.roles]) + 1)
+        tokens = self._row_names(columns, self.n_features, "features", self._state_text)
+        assert tokens.size % n_states == 0
+        segments = columns.of("segment_features", wide) if wide else str
+        return [
+            tokens,
+            table(1, lambda at: "transition", k**2, joined(self.label_text, k)),
+            table(max(self._longest), lambda at: f"length {at + 1}", k, self.label_text),
+            table(wide, segments, k, self.label_text),
         ]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
@@ -354,24 +436,6 @@ class SegmentEncoder(KernelEncoder):
         )
         _ = fitted._constraints
         return fitted
-
-
-def _most_of(outputs: SegmentOutputs, most: dict[Hashable, int]) -> dict[Hashable, int]:
-    """The longest segment of each label, added to those of earlier outputs."""
-    for begin, end, label in outputs.rows:
-        most[label] = max(most.get(label, 1), end - begin)
-    return most
-
-
-def _filled(rows: list[tuple[int, int, int]], length: int, outside: int) -> list[tuple[int, int, int]]:
-    """Segments in order, with one of a token for every token that is in none of them."""
-    found: list[tuple[int, int, int]] = []
-    at = 0
-    for begin, end, label in sorted(row for row in rows if row[2] != outside):
-        found += [(t, t + 1, outside) for t in range(at, min(begin, length))]
-        found.append((begin, end, label))
-        at = end
-    return found + [(t, t + 1, outside) for t in range(at, length)]
 
 
 def _one_hot(columns: IntArray, width: int) -> Any:

@@ -5,7 +5,7 @@ A kernel may take the place of the features of positions or nodes; those of edge
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +17,7 @@ from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, sequence
+from maxmargin.encoders.data.names import ColumnNames, WeightTable, joined, table
 from maxmargin.encoders.data.partial import PartialLabels
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
@@ -47,6 +48,9 @@ class LabeledEncoder(KernelEncoder):
     edge_words: ClassVar[tuple[str, str]] = "graphs", "mm.Graph(node_features, edges, edge_features)"
     """Words of errors: for examples, and for how they hold edge features."""
 
+    row_words: ClassVar[tuple[str, str]] = "node_features", "pair of labels"
+    """Words of names: the attribute of an input that holds its rows of features, and what pairs of labels are."""
+
     @cached_property
     def _index(self) -> dict[Hashable, int]:
         return {label: k for k, label in enumerate(self.classes or ())}
@@ -63,13 +67,13 @@ class LabeledEncoder(KernelEncoder):
 
     def parse_outputs(self, y: list[Any]) -> Labels:
         """The labels of all examples."""
-        return Labels.parse(y)
+        return Labels.known(y)
 
     def _learned(self, nodes: checks.Rows, edges: checks.Rows | None, y: Sequence[Any]) -> Self:
         """A copy with the labels (sorted where they can be) and widths of the training data, and the kernel's rows."""
         return replace(
             self,
-            classes=Labels.parse(y).vocabulary() if self.classes is None else distinct(self.classes),
+            classes=Labels.known(y).vocabulary() if self.classes is None else distinct(self.classes),
             n_features=nodes.width,
             n_edge_features=0 if edges is None else edges.width,
             support=self._support(nodes),
@@ -82,7 +86,7 @@ class LabeledEncoder(KernelEncoder):
             return learned
         seen: dict[Hashable, None] = {}
         for _, y in blocks:
-            seen |= dict.fromkeys(Labels.parse(checks.examples(y, "y")).flat)
+            seen |= dict.fromkeys(Labels.known(checks.examples(y, "y")).flat)
         return replace(learned, classes=Labels(list(seen), np.zeros(1, dtype=np.int64)).vocabulary())
 
     def _edge_matrix(self, nodes: checks.Rows, edges: checks.Rows | None) -> Any:
@@ -101,7 +105,7 @@ class LabeledEncoder(KernelEncoder):
 
     def codes(self, y: Sequence[Any]) -> Ragged:
         """The number of every label in ``classes``; ValueError for a label that is not there."""
-        labels = y if isinstance(y, Labels) else Labels.parse(checks.examples(y, "y"))
+        labels = y if isinstance(y, Labels) else Labels.known(checks.examples(y, "y"))
         return labels.codes(self._index)
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
@@ -126,6 +130,24 @@ class LabeledEncoder(KernelEncoder):
             outputs = Ragged(np.concatenate([np.zeros(0, dtype=np.int64), *outputs]), offsets_of([*map(len, outputs)]))
         flat = names[outputs.flat].tolist()
         return [flat[first:last] for first, last in pairwise(outputs.offsets.tolist())]
+
+    def label_text(self, number: int) -> str:
+        """A label in names."""
+        return str((self.classes or ())[number])
+
+    @property
+    def pair_text(self) -> Callable[[int], str]:
+        """Two neighboring labels in names, by their joint number."""
+        return joined(self.label_text, self.n_labels)
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of positions or nodes, of pairs of labels, and of edges."""
+        edges, pairs = self.n_edge_features or 0, self.n_labels**2
+        return [
+            self._row_names(columns, self.n_features, self.row_words[0], self.label_text),
+            table(1, lambda at: self.row_words[1], pairs, self.pair_text),
+            table(edges, columns.of("edge_features", edges), pairs, self.pair_text),
+        ]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of positions or nodes."""

@@ -19,12 +19,14 @@ from maxmargin.encoders.base import Batch, Encoder, State, encoder_of_kind
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.encoders.data.labels import Labels, distinct
+from maxmargin.encoders.data.names import ColumnNames, Namer, WeightTable
 from maxmargin.encoders.data.partial import PartialLabels
 from maxmargin.encoders.labelings.clusters import clusters_within
 from maxmargin.encoders.labelings.labeled import LabeledEncoder, given_labels
 from maxmargin.features.base import Features
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
+from maxmargin.problem.partial import PartialOutputs
 from maxmargin.structures._arrays import Ragged
 from maxmargin.structures.base import FloatArray, Points, Structure
 from maxmargin.structures.fallbacks import generic
@@ -94,7 +96,7 @@ class SublabelEncoder(Encoder):
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """Labels as vertices in which every label has its first sub-label."""
-        codes = (y if isinstance(y, Labels) else Labels.parse(checks.examples(y, "y"))).codes(self._index)
+        codes = (y if isinstance(y, Labels) else Labels.known(checks.examples(y, "y"))).codes(self._index)
         return batch.structure.encode(Ragged(codes.flat * self.n_sublabels, codes.offsets))
 
     def given(self, batch: Batch, y: Sequence[Any]) -> Given:
@@ -124,6 +126,25 @@ class SublabelEncoder(Encoder):
     def k_best(self, structure: Structure, scores: FloatArray, k: int) -> list[Points]:
         """The best outputs that differ in labels, each with its best sub-labels."""
         return generic.k_best(structure, scores, k, structure.part_states // self.n_sublabels)
+
+    @cached_property
+    def _named(self) -> LabeledEncoder:
+        """The encoder of the pairs under names that tell sub-labels apart."""
+        names = tuple(f"{label} #{k + 1}" for label in self.visible or () for k in range(self.n_sublabels))
+        return replace(self.base, classes=names)
+
+    def vertex_of(self, batch: Batch, y: Sequence[Any], scores: FloatArray) -> FloatArray:
+        """Labels with their best sub-labels."""
+        known = PartialOutputs.build(batch.structure, self.given(batch, checks.examples(y, "y")))
+        return known.best(batch.structure, scores)[0].dense()
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """As the base, with the number of each sub-label."""
+        return self._named.name_parts(batch, x)
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """As the base, with the number of each sub-label."""
+        return self._named.name_weights(columns)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of positions or nodes."""

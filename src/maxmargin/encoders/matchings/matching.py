@@ -13,17 +13,17 @@ from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Bipartite
-from maxmargin.encoders.data.partial import PartialLinks
-from maxmargin.encoders.rows import KernelRowsEncoder, kernel_from_state
+from maxmargin.encoders.data.names import Name, Namer
+from maxmargin.encoders.matchings.links import LinkEncoder
+from maxmargin.encoders.rows import kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
-from maxmargin.structures.fallbacks.given import Given
 from maxmargin.structures.matchings.matching import Matching
 from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class MatchingEncoder(KernelRowsEncoder):
+class MatchingEncoder(LinkEncoder):
     """Encodes bipartite graphs.
 
     Attributes:
@@ -82,34 +82,10 @@ class MatchingEncoder(KernelRowsEncoder):
             links.append(checks.pairs(pairs, index, "y", "(k, 2) of matched (left, right) pairs"))
         return batch.structure.encode(links)
 
-    def given(self, batch: Batch, y: Sequence[Any]) -> Given:
-        """Links, :class:`PartialLinks` or :class:`PartialParts`."""
-        structure = batch.structure
-        assert isinstance(structure, Matching)
-        found = super().given(batch, [one.links if isinstance(one, PartialLinks) else one for one in y])
-        nothing = np.zeros((0, 2), dtype=np.int64)
-        marked = {"possible": [nothing] * len(y), "absent": [nothing] * len(y)}
-        otherwise = np.zeros(len(y), dtype=bool)  # whether links that are not named are free
-        for index, one in enumerate(y):
-            if not isinstance(one, PartialLinks):
-                continue
-            if (one.possible is None) == (one.absent is None):
-                raise ValueError(
-                    f"example {index}: PartialLinks needs either the possible links or the absent ones; an empty list "
-                    "says that there are none"
-                )
-            name = "possible" if one.absent is None else "absent"
-            links: Any = getattr(one, name)
-            marked[name][index] = checks.pairs(links, index, f"the {name} links", "(k, 2) of (left, right) pairs")
-            otherwise[index] = one.possible is None
-        free = np.repeat(otherwise, np.diff(structure.blocks[0].offsets))
-        for name, links in marked.items():
-            _, example, place = structure.places(links)
-            both = np.flatnonzero(found[place] > 0)
-            if name == "absent" and both.size:
-                raise ValueError(f"example {int(example[both[0]])}: a link is both there and absent; name it once")
-            free[place] = name == "possible"
-        return np.where((found < 0) & free, 0, found).astype(np.int8)
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Links by their two nodes."""
+        edges = _edges(x, 0, int(batch.structure.sizes[0]))
+        return [lambda at: Name(f"link {edges[at, 0]}-{edges[at, 1]}")]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Twice the common links out of all links on both sides: the score is F1 over all links."""

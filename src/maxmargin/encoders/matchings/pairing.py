@@ -12,7 +12,9 @@ from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import PairGraph
-from maxmargin.encoders.rows import KernelRowsEncoder, kernel_from_state
+from maxmargin.encoders.data.names import Name, Namer
+from maxmargin.encoders.matchings.links import LinkEncoder
+from maxmargin.encoders.rows import kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.matchings.pairing import Pairing
@@ -20,7 +22,7 @@ from maxmargin.structures.sparse import SparsePoint
 
 
 @dataclass(frozen=True, eq=False)
-class PairingEncoder(KernelRowsEncoder):
+class PairingEncoder(LinkEncoder):
     """Encodes graphs whose nodes are paired.
 
     Attributes:
@@ -66,6 +68,11 @@ class PairingEncoder(KernelRowsEncoder):
         """Pairs to 0/1 vertices."""
         given = enumerate(checks.examples(y, "y"))
         return batch.structure.encode([checks.pairs(pairs, i, "y", "(k, 2) of paired nodes") for i, pairs in given])
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Pairs by their two nodes."""
+        _, edges, _ = _graph(x, 0)
+        return [lambda at: Name(f"pair {edges[at, 0]}-{edges[at, 1]}")]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Twice the common pairs out of all pairs on both sides: the score is F1 over all pairs."""

@@ -19,7 +19,10 @@ class LabeledSVM(StructuredSVM):
 
     def _classes(self) -> tuple[Hashable, ...] | None:
         """``classes``, checked."""
-        return None if self.classes is None else distinct(self.classes)
+        found = None if self.classes is None else distinct(self.classes)
+        if found is not None and None in found:
+            raise ValueError("classes holds None, which stands for an unknown label; leave it out")
+        return found
 
     @property
     def classes_(self) -> tuple[Hashable, ...]:

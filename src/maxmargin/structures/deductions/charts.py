@@ -95,6 +95,12 @@ class Chart(Deduction):
     def _check(self, rows: IntArray, index: int) -> None:
         """ValueError unless the rows of an example, ``(begin, end, number)``, are an output; spans are in range."""
 
+    def parts_of_spans(self, index: int) -> tuple[IntArray, IntArray]:
+        """Where the parts of each span of an example begin in its first block, and the end; the first ones' numbers."""
+        first, last = self._row_offsets[index : index + 2].tolist()
+        begin = self._part_offsets[first : last + 1]
+        return begin - begin[0], self._first_number[first:last]
+
     @property
     def _tokens(self) -> IntArray:
         """The rows of single tokens."""

@@ -187,17 +187,17 @@ class Segments(Deduction):
         lengths = np.minimum(self.most, left)
         return ranges(np.ones_like(lengths), lengths + 1)
 
-    def encode(self, labels: Sequence[Any]) -> SparsePoint:
-        """The parts of one segmentation per example."""
+    def encode(self, labels: Sequence[Any], *, names: Sequence[Any] | None = None) -> SparsePoint:
+        """The parts of one segmentation per example; errors call labels by ``names``, or by their numbers."""
         given = enumerate(one_per_example(labels, self.n_examples, "segmentations"))
         rows = [_rows(label, i) for i, label in given]
         flat = np.concatenate([np.zeros((0, 3), dtype=np.int64), *rows])
-        return self._encoded(flat, np.array([len(own) for own in rows], dtype=np.int64))
+        return self._encoded(flat, np.array([len(own) for own in rows], dtype=np.int64), names)
 
-    def _encoded(self, flat: IntArray, counts: IntArray) -> SparsePoint:
+    def _encoded(self, flat: IntArray, counts: IntArray, names: Sequence[Any] | None = None) -> SparsePoint:
         """The parts of segments, example after example."""
         example = np.repeat(np.arange(self.n_examples), counts)
-        self._check(flat, example, counts)
+        self._check(flat, example, counts, range(self.n_labels) if names is None else names)
         (begin, end, label), k = flat.T, self.n_labels
         row = _before(begin, self.lengths[example], self.most) + end - begin - 1
         segments = self.starts[2] + self.blocks[2].offsets[example] + row * k + label
@@ -215,7 +215,7 @@ class Segments(Deduction):
         role[(ends - 1)[lengths == 1]] = SINGLE
         return np.asarray(self.states[np.repeat(flat[:, 2], lengths), role])
 
-    def _check(self, flat: IntArray, example: IntArray, counts: IntArray) -> None:
+    def _check(self, flat: IntArray, example: IntArray, counts: IntArray, names: Sequence[Any]) -> None:
         """ValueError naming the first example whose rows are not a legal segmentation."""
         k, rules = self.n_labels, self._rules
         ends, some = np.cumsum(counts), counts > 0
@@ -244,8 +244,9 @@ class Segments(Deduction):
         for wrong, what in faults:
             if wrong.any():
                 at_row = int(np.argmax(wrong))
-                where = f"example {int(example[at_row])}: segment {tuple(flat[at_row].tolist())}"
-                raise ValueError(f"{where} (begin, end, label) {what}")
+                begin, end, code = flat[at_row].tolist()
+                segment = begin, end, names[code] if 0 <= code < k else code
+                raise ValueError(f"example {int(example[at_row])}: segment {segment} (begin, end, label) {what}")
         reached = np.zeros(self.n_examples, dtype=np.int64)
         reached[some] = flat[ends[some] - 1, 1]
         short = np.flatnonzero(reached != self.lengths)
@@ -316,13 +317,13 @@ class TaggedSegments(Segments):
                 )
             self._label[own[own >= 0]] = label
 
-    def encode(self, labels: Sequence[Any]) -> SparsePoint:
-        """The parts of one sequence of states per example."""
+    def encode(self, labels: Sequence[Any], *, names: Sequence[Any] | None = None) -> SparsePoint:
+        """The parts of one sequence of states per example; errors call states by ``names``, or by their numbers."""
         flat = joined_labels(labels, self.lengths, "label sequences", "token")
         check_range(flat, self.n_states_each, self.lengths, self.name)
-        return self._encoded(*self._segments(flat))
+        return self._encoded(*self._segments(flat, range(self.n_states_each) if names is None else names))
 
-    def _segments(self, states: IntArray) -> tuple[IntArray, IntArray]:
+    def _segments(self, states: IntArray, names: Sequence[Any]) -> tuple[IntArray, IntArray]:
         """The segments of states of all tokens, and how many each example has; ValueError for states out of place."""
         offsets = offsets_of(self.lengths)
         label, starts = self._label[states], self._begins[states]
@@ -339,7 +340,7 @@ class TaggedSegments(Segments):
             at = int(np.argmax(wrong))
             i = int(np.searchsorted(offsets, at, side="right")) - 1
             raise ValueError(
-                f"example {i}: label {int(states[at])} at position {at - int(offsets[i])} (from 0) is not part of a "
+                f"example {i}: label {shown(names[int(states[at])])} at position {at - int(offsets[i])} (from 0) is not part of a "
                 "segment; correct its labels"
             )
         return rows, np.bincount(example, minlength=self.n_examples)

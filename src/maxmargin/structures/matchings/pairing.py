@@ -150,8 +150,12 @@ class Pairing(Compiled):
     def _key(self, starts: IntArray, example: IntArray, pairs: IntArray) -> IntArray:
         return starts[example] + pairs[:, 0] * self.n_nodes[example] + pairs[:, 1]
 
-    def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
-        """The packed 0/1 vector of pairings given as ``(k, 2)`` arrays of nodes, one per example."""
+    def places(self, labels: Sequence[npt.ArrayLike]) -> tuple[IntArray, IntArray, IntArray]:
+        """The parts of pairs of nodes, given as ``(k, 2)`` arrays, one per example, which need not be pairings.
+
+        Returns:
+            All pairs, the lower node first, the example of each, and its place in a packed vector.
+        """
         given = enumerate(one_per_example(labels, self.n_examples, "pairings"))
         pieces = [
             pairs_of(np.reshape(label, (-1, 2)) if np.size(label) == 0 else label, f"example {i}: pairs")
@@ -171,8 +175,13 @@ class Pairing(Compiled):
                 f"example {i}: pair {tuple(pairs[at].tolist())} is not an edge of its graph of "
                 f"{int(self.n_nodes[i])} nodes; drop it or add the edge to the graph"
             )
+        return pairs, example, order[place]
+
+    def encode(self, labels: Sequence[npt.ArrayLike]) -> SparsePoint:
+        """The packed 0/1 vector of pairings given as ``(k, 2)`` arrays of nodes, one per example."""
+        pairs, example, place = self.places(labels)
         self._check_nodes(example, pairs)
-        return SparsePoint.from_index(self, np.sort(order[place]))
+        return SparsePoint.from_index(self, np.sort(place))
 
     def _check_nodes(self, example: IntArray, pairs: IntArray) -> None:
         """ValueError naming the first node that has two partners, or none where all must have one."""
