@@ -24,7 +24,7 @@ from maxmargin.cli import app
 from maxmargin.structures import Structure
 from maxmargin.tasks import alignment, segmentation, tagging
 
-FOLDER = Path(__file__).parents[1] / "docs" / "migrating"
+FOLDER = Path(__file__).parents[2] / "docs" / "migrating"
 PAGES = [path for path in sorted(FOLDER.glob("*.md")) if path.name != "index.md"]
 
 SKLEARN_CRFSUITE = """
