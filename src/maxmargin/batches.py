@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks
+from maxmargin.datasets.sources import listed
 from maxmargin.models.base import Model, load
 
 
@@ -44,6 +45,14 @@ class BatchPredictor:
         self.input, self.output = input if isinstance(input, str) else tuple(input), output
         self.method, self.n_jobs, self.options = method, n_jobs, options
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes and the version of the file, by which ``datasets`` tells whether cached results still hold."""
+        found = os.stat(self.path) if self.path.exists() else None
+        return {**vars(self), "_version": None if found is None else (found.st_mtime_ns, found.st_size)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: value for name, value in state.items() if name != "_version"})
+
     def __repr__(self) -> str:
         return f"BatchPredictor({str(self.path)!r}, input={self.input!r}, output={self.output!r})"
 
@@ -57,7 +66,7 @@ class BatchPredictor:
         return [_plain(one) for one in call(inputs, **self.options)] if len(inputs) else []
 
     def __call__(self, batch: Any) -> Any:
-        """The batch with one more column: a dictionary of columns, a pandas data frame, or a pyarrow table."""
+        """The batch with one more column: a dictionary of columns, a data frame of pandas or polars, or an Arrow table."""
         if isinstance(batch, Mapping):
             found = self.predict(self._inputs(lambda name: batch[name], list(batch)))
             return {**batch, self.output: _column(found)}
@@ -70,8 +79,12 @@ class BatchPredictor:
         if hasattr(batch, "assign"):
             found = self.predict(self._inputs(lambda name: batch[name].tolist(), list(batch.columns)))
             return batch.assign(**{self.output: _column(found)})
+        if hasattr(batch, "with_columns") and hasattr(batch, "get_column"):
+            found = self.predict(self._inputs(lambda name: listed(batch[name]), list(batch.columns)))
+            series = type(batch.get_column(batch.columns[0]))
+            return batch.with_columns(series(self.output, found))
         raise ValueError(
-            "a batch must be a dictionary of columns, a pandas data frame or a pyarrow table, got "
+            "a batch must be a dictionary of columns, a pandas or polars data frame or a pyarrow table, got "
             f"{type(batch).__name__}"
         )
 

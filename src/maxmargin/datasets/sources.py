@@ -227,7 +227,7 @@ class ColumnSource(DataSource):
             return [how({name: column[i] for name, column in columns.items()}) for i in range(count)]
         if how not in columns:
             raise SourceError(f"the table has no column {how!r}; there are {', '.join(map(repr, columns))}")
-        return [_plain(value) for value in columns[how]]
+        return [plain(value) for value in columns[how]]
 
     def reset(self) -> None:
         """See :meth:`DataSource.reset`."""
@@ -273,13 +273,21 @@ def _columns_of(batch: Any) -> dict[str, Sequence[Any]]:
     if hasattr(batch, "to_pydict"):
         return dict(batch.to_pydict())
     if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
-        return {str(name): batch[name].tolist() for name in batch.columns}
+        return {str(name): listed(batch[name]) for name in batch.columns}
     if hasattr(batch, "keys"):
         return {str(name): batch[name] for name in batch.keys()}  # noqa: SIM118 (not every table is a dictionary)
     raise SourceError(f"a table must have named columns, got {shown(batch)}")
 
 
-def _plain(value: Any) -> Any:
+def listed(column: Any) -> list[Any]:
+    """The values of a column of any library as a list of Python objects."""
+    for name in ("to_pylist", "to_list", "tolist"):  # Arrow; polars and pandas; NumPy
+        if hasattr(column, name):
+            return list(getattr(column, name)())
+    return list(column)
+
+
+def plain(value: Any) -> Any:
     """Lists of rows of numbers as a matrix, arrays of objects as lists; everything else as it is."""
     if isinstance(value, np.ndarray) and value.dtype.hasobject:  # lists in batches of NumPy arrays
         value = value.tolist()
