@@ -30,7 +30,7 @@ def test_every_structure_has_a_row() -> None:
 @pytest.mark.parametrize("name", CLASSES)
 def test_cells_say_what_the_class_says(name: str) -> None:
     one = CLASSES[name]
-    _, argmax, k_best, marginals, _, slack = ROWS[name]
+    argmax, k_best, marginals, _, slack, _ = ROWS[name]
     sometimes = issubclass(one, structures.Associative | structures.LinearProgram)  # by the number of labels, as told
     assert ("relaxed" in argmax) == (one.relaxed or sometimes)
     assert ("exact" in argmax) == (not one.relaxed)
