@@ -2,15 +2,17 @@
 How to read a certificate
 =========================
 
-``solution_.certificate`` holds two numbers between which the smallest possible objective must lie. The upper one,
-``primal``, is the objective of the weights that you get. The lower one, ``dual``, comes from the other player of the
-saddle-point problem: *no* weights have a smaller objective. Training ends when the two are close enough.
+``solution_.certificate`` holds two numbers between which the smallest possible
+objective must lie. The upper one, ``primal``, is the objective of the weights that
+you get. The lower one, ``dual``, comes from the other player of the saddle-point
+problem: *no* weights have a smaller objective. Training ends when the two are close
+enough.
 """
 
 # %%
-# A tagger learns base phrases (chunks) from four fifths of the English sentences of the package. The others are given
-# as dev data, so that ``dev_scores_`` has their score at each certificate. With ``patience=None`` only the tolerance
-# ends training.
+# A tagger learns base phrases (chunks) from four fifths of the English sentences of
+# the package. The others are given as dev data, so that ``dev_scores_`` has their
+# score at each certificate. With ``patience=None`` only the tolerance ends training.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,17 +21,21 @@ from maxmargin.tasks.tagging import SequenceTagger, load_corpus
 
 
 def tokens(part):
-    return [list(zip(words, tags, strict=True)) for words, tags in zip(part.tokens, part.upos, strict=True)]
+    return [
+        list(zip(words, tags, strict=True))
+        for words, tags in zip(part.tokens, part.upos, strict=True)
+    ]
 
 
 train, dev = load_corpus().split()
 tagger = SequenceTagger(preset="chunking", columns=("word", "pos"), tol=1e-3, patience=None)
 tagger.fit(tokens(train), train.chunks, dev=(tokens(dev), dev.chunks))
-print(tagger.solution_.message)
+print(tagger.solution_.status)
 print(tagger.solution_.certificate)
 
 # %%
-# ``solution_.history`` has a record for each certificate: the smallest primal and the largest dual so far.
+# ``solution_.history`` has a record for each certificate: the smallest primal and the
+# largest dual so far.
 
 history = tagger.solution_.history
 iteration = np.array([record.iteration for record in history])
@@ -38,8 +44,15 @@ dual = np.array([record.certificate.dual for record in history])
 gap = np.array([record.certificate.relative_gap for record in history])
 f1 = 100 * np.array([score for _, score in tagger.dev_scores_])
 
+# %%
+# How close is close enough? Beyond the default ``tol=0.01`` the weights still move a
+# little nearer to the optimum, but predictions of held-out sentences hardly change
+# any more.
+
 BLUE, VERMILION = "#0072B2", "#D55E00"
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3.9), layout="constrained", width_ratios=[1.25, 1])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(7.8, 3.9), layout="constrained", width_ratios=[1.25, 1]
+)
 left.fill_between(iteration, dual, primal, color=BLUE, alpha=0.15, linewidth=0)
 left.plot(iteration, primal, color=VERMILION, linewidth=2)
 left.plot(iteration, dual, color=BLUE, linewidth=2)
@@ -50,7 +63,13 @@ for value, place, text, color in (
 ):
     arrow = {"arrowstyle": "->", "color": color}
     left.annotate(
-        text, (iteration[at], value), place, textcoords="axes fraction", color=color, va="center", arrowprops=arrow
+        text,
+        (iteration[at], value),
+        place,
+        textcoords="axes fraction",
+        color=color,
+        va="center",
+        arrowprops=arrow,
     )
 left.annotate(
     f"optimum: {dual[-1]:.1f} to {primal[-1]:.1f}",
@@ -64,10 +83,6 @@ left.set_ylim(bottom=dual[-1] - 0.35 * np.ptp(primal))
 left.set_xlabel("passes over the data")
 left.set_ylabel("objective")
 left.set_title("The optimum is in the band")
-
-# %%
-# How close is close enough? Beyond the default ``tol=0.01`` the weights still move a little nearer to the optimum,
-# but predictions of held-out sentences hardly change any more.
 
 print(f"below a gap of 0.01, F1 moves by {np.ptp(f1[gap <= 0.01]):.2f} points")
 right.semilogx(gap, f1, "o-", color="#009E73", linewidth=1.5, markersize=4)

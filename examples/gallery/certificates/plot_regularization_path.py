@@ -2,14 +2,17 @@
 A whole path of models from one run
 ===================================
 
-How long should the weights be? Usually one trains a model for each of several radii. The dual extragradient method
-without regularization starts at zero weights, and its averages grow: one run visits all lengths, and where it has a
-certain length it is close to the best weights of that length (Taskar, Lacoste-Julien and Jordan 2005, section 6).
+How long should the weights be? Usually one trains a model for each of several radii.
+The dual extragradient method without regularization starts at zero weights, and its
+averages grow: one run visits all lengths, and where it has a certain length it is
+close to the best weights of that length (Taskar, Lacoste-Julien and Jordan 2005,
+section 6).
 """
 
 # %%
-# Points of a digit's strokes are matched with those of a distorted copy. Features of a possible link are how much two
-# points differ in place and in their distances to the other points, with products.
+# Points of a digit's strokes are matched with those of a distorted copy. Features of
+# a possible link are how much two points differ in place and in their distances to
+# the other points, with products.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +34,7 @@ def shape(points):
 
 
 def pair(image):
-    """Features of all links of 10 points and their moved copies, and the right links."""
+    """Features of all links of points and their moved copies; the right links."""
     points = np.argwhere(image > 9).astype(float)
     points = points[rng.permutation(len(points))[:10]]
     turn = rng.normal(scale=0.3)
@@ -54,16 +57,15 @@ path = mm.regularization_path(
     iterations=150,
 )
 for point in path.exact:
-    print(
-        f"radius {point.setting:4}: hinge loss {point.hinge:6.2f}, dev error {point.dev_error:.3f}, gap {point.gap:.2g}"
-    )
+    error = f"dev error {point.dev_error:.3f}"
+    print(f"radius {point.setting}: {error}, hinge {point.hinge:.1f}, gap {point.gap:.2g}")
 
 # %%
-# ``plot_path`` draws the four panels of Figure 6 of that report. Vermilion: a training run for each radius,
-# certified. Blue: the one run without regularization.
+# ``plot_path`` draws the four panels of Figure 6 of that report. Vermilion: a
+# training run for each radius, certified. Blue: the one run without regularization.
 
 above = (path.excess() / path.arrays("exact")["hinge"]).max()
 figure = plt.figure(figsize=(7.8, 6.4), layout="constrained")
-title = f"The hinge loss of one run (blue) is at most {above:.1%} above that of exact points (vermilion)"
+title = f"One run (blue): hinge loss at most {above:.1%} above exact points (vermilion)"
 mm.report.plot_path(path, figure=figure, title=title)
 plt.show()

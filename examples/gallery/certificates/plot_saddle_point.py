@@ -1,19 +1,22 @@
-"""
+r"""
 Why extragradient: steps around a saddle point
 ==============================================
 
-Training is a game: the weights minimize what the structures maximize, ``min_w max_z L(w, z)``. When both players
-follow their gradients, they chase each other around the saddle point. Extragradient (Korpelevich 1976; Taskar,
-Lacoste-Julien and Jordan 2006) looks one step ahead and corrects.
+Training is a game: the weights minimize what the structures maximize, :math:`\min_w
+\max_z L(w, z)`. When both players follow their gradients, they chase each other
+around the saddle point. Extragradient (Korpelevich 1976; Taskar, Lacoste-Julien and
+Jordan 2006) looks one step ahead and corrects.
 """
 
 # %%
-# The smallest problem of the library has one weight and one list of two candidates; the first is right, the second
-# wrong. The output player mixes the two: ``z`` is the share of the wrong one. With features 1 and -1,
+# The smallest problem of the library has one weight and one list of two candidates;
+# the first is right, the second wrong. The output player mixes the two: ``z`` is the
+# share of the wrong one. With features 1 and -1,
 #
-# .. math:: L(w, z) = \\tfrac{1}{2C} w^2 + z\\,(1 - 2w), \\qquad 0 \\le z \\le 1,
+# .. math:: L(w, z) = \tfrac{1}{2C} w^2 + z\,(1 - 2w), \qquad 0 \le z \le 1,
 #
-# whose inner maximum over ``z`` is the structured hinge loss, and whose saddle point is at ``w = 1/2``.
+# whose inner maximum over ``z`` is the structured hinge loss, and whose saddle point
+# is at ``w = 1/2``.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +31,8 @@ print(f"saddle point at w = {saddle[0]}, z = {saddle[1]}")
 print(f"the solver's weight is {model.coef_[0]:.6f}: {model.solution_.certificate}")
 
 # %%
-# Both methods take the same steps from the same start, and project ``z`` onto the interval.
+# Both methods take the same steps from the same start, and project ``z`` onto the
+# interval.
 
 
 def gradients(w, z):
@@ -52,10 +56,13 @@ STEP = 0.3
 paths = {"gradient": run(STEP, extra=False), "extragradient": run(STEP, extra=True)}
 
 # %%
-# The picture shows the paths in the plane of the two players, and the distance to the saddle point after each step.
+# The picture shows the paths in the plane of the two players, and the distance to the
+# saddle point after each step.
 
 COLORS = {"gradient": "#D55E00", "extragradient": "#0072B2"}
-figure, (plane, distance) = plt.subplots(1, 2, figsize=(7.8, 3.8), layout="constrained", width_ratios=[1.2, 1])
+figure, (plane, distance) = plt.subplots(
+    1, 2, figsize=(7.8, 3.8), layout="constrained", width_ratios=[1.2, 1]
+)
 w, z = np.meshgrid(np.linspace(-0.35, 1.35, 200), np.linspace(0, 1, 200))
 plane.contourf(w, z, w**2 / (2 * C) + z * (1 - 2 * w), levels=14, cmap="Greys", alpha=0.45)
 for name, points in paths.items():

@@ -2,15 +2,17 @@
 Sparse and entropic projections
 ===============================
 
-The extragradient methods let a *structures player* move a point of the polytope of outputs along a gradient, and
-bring it back inside. The geometry decides how: ``mm.Euclidean()`` takes the nearest point, ``mm.Entropic()`` a Gibbs
-distribution. The smallest polytope with something to see is the triangle: mixtures of three outputs.
+The extragradient methods let a *structures player* move a point of the polytope of
+outputs along a gradient, and bring it back inside. The geometry decides how:
+``mm.Euclidean()`` takes the nearest point, ``mm.Entropic()`` a Gibbs distribution.
+The smallest polytope with something to see is the triangle: mixtures of three
+outputs.
 """
 
 # %%
-# ``structures.Candidates`` is a list to choose one from; with three candidates its polytope is the triangle.
-# ``project`` and ``marginals`` are the two ways inside, and every structure of the library that has them uses the
-# same names.
+# ``structures.Candidates`` is a list to choose one from; with three candidates its
+# polytope is the triangle. ``project`` and ``marginals`` are the two ways inside, and
+# every structure of the library that has them uses the same names.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,7 +25,9 @@ CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 
 def draw_triangle(axes, title):
     axes.fill(*CORNERS.T, facecolor="0.95", edgecolor="0.4", linewidth=1)
-    for (x, y), name, (dx, dy) in zip(CORNERS, "abc", ((-0.05, -0.04), (0.05, -0.04), (0.0, 0.04)), strict=True):
+    for (x, y), name, (dx, dy) in zip(
+        CORNERS, "abc", ((-0.05, -0.04), (0.05, -0.04), (0.0, 0.04)), strict=True
+    ):
         axes.text(x + dx, y + dy, name, ha="center", va="center", style="italic", fontsize=12)
     axes.set_aspect("equal")
     axes.set_axis_off()
@@ -31,9 +35,11 @@ def draw_triangle(axes, title):
 
 
 # %%
-# Scores move along straight lines ``t * s`` from zero, where all three outputs are equal, in 24 directions. The
-# Euclidean projection follows a straight line until it meets a side, slides along it, and can stop *in* a corner. The
-# Gibbs distribution bends toward a corner and never quite reaches a side: all outputs keep some probability.
+# Scores move along straight lines ``t * s`` from zero, where all three outputs are
+# equal, in 24 directions. The Euclidean projection follows a straight line until it
+# meets a side, slides along it, and can stop *in* a corner. The Gibbs distribution
+# bends toward a corner and never quite reaches a side: all outputs keep some
+# probability.
 
 BLUE, VERMILION = "#0072B2", "#D55E00"
 angles = np.arange(24) * 2 * np.pi / 24 + np.pi / 24
@@ -50,18 +56,19 @@ for own, name, inside, color in (
     draw_triangle(own, "")
     for angle in angles:
         direction = np.array([np.cos(angle), np.sin(angle)]) @ plane
-        # Euclidean projections start at the middle of the triangle, as the Gibbs distribution of zero scores does.
+        # Both paths start in the middle: scores of 1/3 for projections.
         points = np.array([inside(1 / 3 + t * direction) for t in steps])
         own.plot(*(points @ CORNERS).T, color=color, linewidth=1.1)
         ends.append(points[-1])
     own.plot(*(np.array(ends) @ CORNERS).T, "o", color=color, markersize=5)
     own.plot(*(np.full(3, 1 / 3) @ CORNERS), "o", color="black", markersize=4)
     zeros[name] = int((np.array(ends) == 0.0).sum())
-    print(f"{name}: {zeros[name]} of {3 * len(ends)} probabilities at the ends are exactly 0")
+    print(f"{name}: {zeros[name]} of {3 * len(ends)} probabilities at the ends are 0")
 axes[0].set_title("Euclidean: paths reach the sides,\nwhere probabilities are exactly 0")
 axes[1].set_title("entropic: paths bend toward the corners,\nno probability is ever 0")
 plt.show()
 
 # %%
-# So Euclidean geometry can end on the face of the polytope where the optimum is, and is faster for very small gaps;
-# entropic geometry needs only sum-product passes, which on chains and trees are cheaper than projections.
+# So Euclidean geometry can end on the face of the polytope where the optimum is, and
+# is faster for very small gaps; entropic geometry needs only sum-product passes,
+# which on chains and trees are cheaper than projections.

@@ -2,15 +2,17 @@
 A structure of your own: events that keep their distance
 ========================================================
 
-Heartbeats, keystrokes or spikes of a neuron never follow each other within some time. A detector that judges every
-moment by itself reports several events for one; suppressing all but the strongest *afterwards* is a habit. Here the
-rule is a structure: learning knows it. A structure needs its argmax and three small methods; projections, k-best
-lists, solvers and certificates come with the library.
+Heartbeats, keystrokes or spikes of a neuron never follow each other within some time.
+A detector that judges every moment by itself reports several events for one;
+suppressing all but the strongest *afterwards* is a habit. Here the rule is a
+structure: learning knows it. A structure needs its argmax and three small methods;
+projections, k-best lists, solvers and certificates come with the library.
 """
 
 # %%
-# An output is a 0/1 vector whose ones are at least ``apart`` positions from each other. The best one is a recursion:
-# what is the best score of the first ``t`` positions?
+# An output is a 0/1 vector whose ones are at least ``apart`` positions from each
+# other. The best one is a recursion: what is the best score of the first ``t``
+# positions?
 
 from functools import partial
 from itertools import pairwise
@@ -24,7 +26,7 @@ from maxmargin.testing import check_structure
 
 
 class Events(Structure):
-    """Positions of events, any two of them at least ``apart`` positions from each other."""
+    """Positions of events, any two of them at least ``apart`` from each other."""
 
     name = "events"
     categorical = False  # each part is a 0/1 variable of its own
@@ -52,7 +54,8 @@ class Events(Structure):
         z = np.zeros(self.n_parts)
         for i, (places, first) in enumerate(zip(outputs, self.blocks[0].offsets, strict=False)):
             if np.diff(places).min(initial=self.apart) < self.apart:
-                raise ValueError(f"example {i}: events must be at least {self.apart} positions apart, got {places}")
+                rule = f"events must be at least {self.apart} positions apart"
+                raise ValueError(f"example {i}: {rule}, got {places}")
             z[first + np.asarray(places, dtype=int)] = 1.0
         return z
 
@@ -68,8 +71,8 @@ class Events(Structure):
 check_structure(Events([5, 1, 7], apart=3), np.random.default_rng(0))
 
 # %%
-# Recordings of bumps in noise. The features of a position are the values around it. The same class with ``apart=1``
-# knows no distance.
+# Recordings of bumps in noise. The features of a position are the values around it.
+# The same class with ``apart=1`` knows no distance.
 
 rng = np.random.default_rng(0)
 APART, WINDOW = 6, 3
@@ -86,7 +89,9 @@ def recording(length=60):
 
 def features(signal):
     padded = np.pad(signal, WINDOW)
-    return np.column_stack([np.lib.stride_tricks.sliding_window_view(padded, 2 * WINDOW + 1), np.ones(len(signal))])
+    return np.column_stack(
+        [np.lib.stride_tricks.sliding_window_view(padded, 2 * WINDOW + 1), np.ones(len(signal))]
+    )
 
 
 def f1(gold, found):
@@ -99,14 +104,16 @@ X = [features(signal) for signal in signals]
 n = 30
 loss = mm.losses.Hamming(false_positive=1, false_negative=3)
 alone, spaced = (
-    mm.StructuredSVM(partial(Events, apart=apart), C=1.0, loss=loss, tol=1e-2, random_state=0).fit(X[:n], gold[:n])
+    mm.StructuredSVM(partial(Events, apart=apart), C=1.0, loss=loss, tol=1e-2, random_state=0).fit(
+        X[:n], gold[:n]
+    )
     for apart in (1, APART)
 )
 print(spaced.solution_.certificate)
 
 # %%
-# The third way is the habit: positions are learned by themselves, and the best events of their scores are chosen at a
-# distance.
+# The third way is the habit: positions are learned by themselves, and the best events
+# of their scores are chosen at a distance.
 
 structure = Events([len(x) for x in X[n:]], APART)
 suppressed = structure.decode(structure.argmax(np.concatenate(X[n:]) @ alone.coef_).z)
@@ -119,18 +126,29 @@ scores = {name: float(f1(gold[n:], events)) for name, events in found.items()}
 print({name: round(score, 3) for name, score in scores.items()})
 
 # %%
-# One of the new recordings: gold events as vertical lines, found ones as triangles, wrong ones hollow.
+# One of the new recordings: gold events as vertical lines, found ones as triangles,
+# wrong ones hollow.
 
 at = max(range(len(X) - n), key=lambda i: np.setdiff1d(suppressed[i], gold[n + i]).size)
-figure, panels = plt.subplots(3, 1, figsize=(7.4, 6.0), layout="constrained", sharex=True, sharey=True)
-for axes, (name, events), color in zip(panels, found.items(), ("#D55E00", "#CC79A7", "#0072B2"), strict=True):
+figure, panels = plt.subplots(
+    3, 1, figsize=(7.4, 6.0), layout="constrained", sharex=True, sharey=True
+)
+for axes, (name, events), color in zip(
+    panels, found.items(), ("#D55E00", "#CC79A7", "#0072B2"), strict=True
+):
     signal, right = signals[n + at], np.isin(events[at], gold[n + at])
     axes.vlines(gold[n + at], -0.6, 2.6, color="0.75", linewidth=4, zorder=0, label="gold event")
     axes.plot(signal, color="0.3", linewidth=1.2)
     height = signal[events[at]] + 0.3
     axes.plot(events[at][right], height[right], "v", color=color, markersize=8, label="found")
     axes.plot(
-        events[at][~right], height[~right], "v", color=color, markersize=8, fillstyle="none", label="found, wrong"
+        events[at][~right],
+        height[~right],
+        "v",
+        color=color,
+        markersize=8,
+        fillstyle="none",
+        label="found, wrong",
     )
     axes.set_ylabel("value")
     axes.set_ylim(-0.6, 2.6)

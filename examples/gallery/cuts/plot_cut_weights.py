@@ -2,14 +2,15 @@
 How strongly should neighbors agree?
 ====================================
 
-A graph cut labels the pixels of a noisy image: pixels score their labels by themselves, and neighbors that differ pay
-the weight of an edge. Too small a weight leaves the noise, too large a one erases what is thin. ``mm.CutSVM`` learns
-the weight together with the others, in place of a grid search.
+A graph cut labels the pixels of a noisy image: pixels score their labels by
+themselves, and neighbors that differ pay the weight of an edge. Too small a weight
+leaves the noise, too large a one erases what is thin. ``mm.CutSVM`` learns the weight
+together with the others, in place of a grid search.
 """
 
 # %%
-# Digits of scikit-learn, enlarged to 24 by 24 pixels, with noise. A node's feature is its gray value, edges join
-# neighbors.
+# Digits of scikit-learn, enlarged to 24 by 24 pixels, with noise. A node's feature is
+# its gray value, edges join neighbors.
 
 from dataclasses import replace
 
@@ -40,7 +41,8 @@ cut = mm.CutSVM(C=0.1, random_state=0).fit(X[:n], y[:n])
 print(cut.solution_.certificate, cut.coef_)
 
 # %%
-# What if the edges were weaker or stronger? ``replace`` makes models whose last weight, that of edges, is multiplied.
+# What if the edges were weaker or stronger? ``replace`` makes models whose last
+# weight, that of edges, is multiplied.
 
 factors = np.array([0.0, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0])
 models = [replace(cut.model_, weights=cut.coef_ * [1.0, 1.0, factor]) for factor in factors]
@@ -69,9 +71,8 @@ curve.set_xticks(range(len(factors)), [f"{factor:g}" for factor in factors])
 curve.set_xlabel("factor on the learned weight of edges")
 curve.set_ylabel(f"wrong pixels of {len(X) - n} new images (%)")
 best = min(range(len(factors)), key=lambda k: errors[k])
-curve.set_title(
-    f"The learned weight: {errors[learned]:.1f}% of the pixels wrong; best of these factors: {errors[best]:.1f}%"
-)
+of_factors = f"best of these factors: {errors[best]:.1f}%"
+curve.set_title(f"Learned weight: {errors[learned]:.1f}% of the pixels wrong; {of_factors}")
 curve.set_ylim(bottom=0)
 curve.grid(alpha=0.3)
 curve.spines[["top", "right"]].set_visible(False)

@@ -2,13 +2,14 @@
 Correcting a segmentation with scribbles
 ========================================
 
-A trained segmenter is often nearly right. ``interactive`` keeps the features, the probabilities and the last flow of
-one image, so that a user can scribble over what is wrong: pixels that were scribbled on have exactly their label, and
-the cut spreads it.
+A trained segmenter is often nearly right. ``interactive`` keeps the features, the
+probabilities and the last flow of one image, so that a user can scribble over what is
+wrong: pixels that were scribbled on have exactly their label, and the cut spreads it.
 """
 
 # %%
-# The package draws pictures of leaves on ground of similar colors. Ten are for training; the next ones are new.
+# The package draws pictures of leaves on ground of similar colors. Ten are for
+# training; the next ones are new.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,13 +21,18 @@ from maxmargin.tasks.segmentation.show import default_colors
 
 X, y = drawn_pictures(16, size=(90, 120))
 n = 10
-segmenter = Segmenter(classifier="linear", stages=1, n_regions=250, folds=3, random_state=0).fit(X[:n], y[:n])
-wrong = [float((found != gold).mean()) for found, gold in zip(segmenter.predict(X[n:]), y[n:], strict=True)]
+segmenter = Segmenter(classifier="linear", stages=1, n_regions=250, folds=3, random_state=0).fit(
+    X[:n], y[:n]
+)
+wrong = [
+    float((found != gold).mean())
+    for found, gold in zip(segmenter.predict(X[n:]), y[n:], strict=True)
+]
 print("wrong pixels of the new pictures:", [f"{share:.1%}" for share in wrong])
 
 # %%
-# A simulated user looks at the worst picture and, again and again, draws a stroke of seven by three pixels into the
-# largest wrong area, with the right label.
+# A simulated user looks at the worst picture and, again and again, draws a stroke of
+# seven by three pixels into the largest wrong area, with the right label.
 
 at = n + int(np.argmax(wrong))
 image, gold = X[at], y[at]
@@ -47,7 +53,8 @@ errors = [100 * float((found != gold).mean()) for found in labels]
 print("wrong pixels after each stroke:", [f"{error:.1f}%" for error in errors])
 
 # %%
-# The found leaf is tinted, its true outline dashed. Strokes are white for ground, black for leaf.
+# The found leaf is tinted, its true outline dashed. Strokes are white for ground,
+# black for leaf.
 
 figure = plt.figure(figsize=(7.8, 4.9), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1])
@@ -66,10 +73,8 @@ curve.plot(errors, "o-", color="#0072B2", linewidth=2)
 curve.set_xlabel("strokes")
 curve.set_ylabel("wrong pixels (%)")
 curve.set_ylim(bottom=0)
-share = (strokes[-1] >= 0).mean()
-curve.set_title(
-    f"{shown[-1]} strokes cover {share:.1%} of the pixels and mend {1 - errors[-1] / errors[0]:.0%} of the errors"
-)
+share, mended = (strokes[-1] >= 0).mean(), 1 - errors[-1] / errors[0]
+curve.set_title(f"{shown[-1]} strokes on {share:.1%} of the pixels mend {mended:.0%} of the errors")
 curve.grid(alpha=0.3)
 curve.spines[["top", "right"]].set_visible(False)
 plt.show()

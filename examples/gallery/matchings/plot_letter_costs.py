@@ -2,13 +2,15 @@
 An edit distance that knows which letters are confused
 ======================================================
 
-Levenshtein's distance charges every substitution the same. ``mm.EditSVM`` learns from aligned pairs what each edit is
-worth, and its ``distance`` finds names in lists under other spellings.
+Levenshtein's distance charges every substitution the same. ``mm.EditSVM`` learns from
+aligned pairs what each edit is worth, and its ``distance`` finds names in lists under
+other spellings.
 """
 
 # %%
-# Names are made of syllables; clerks who only *hear* a name write some letters in another way. Letters are replaced
-# one by one or dropped, so the alignment of a name and what was written is known.
+# Names are made of syllables; clerks who only *hear* a name write some letters in
+# another way. Letters are replaced one by one or dropped, so the alignment of a name
+# and what was written is known.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +23,10 @@ SOUNDS = {a: b for pair in ALIKE.split() for a, b in (pair, pair[::-1])}
 
 
 def name():
-    return "".join(rng.choice(list("bcdfgklmnprstvwz")) + rng.choice(list("aeiouy")) for _ in range(rng.integers(2, 5)))
+    return "".join(
+        rng.choice(list("bcdfgklmnprstvwz")) + rng.choice(list("aeiouy"))
+        for _ in range(rng.integers(2, 5))
+    )
 
 
 def written(text):
@@ -32,13 +37,19 @@ def written(text):
             continue  # not heard
         links.append((at, len(letters)))
         heard = SOUNDS.get(letter) if rng.random() < 0.35 else None
-        letters.append(heard or (rng.choice(list("aeioudlnrst")) if rng.random() < 0.04 else letter))
+        letters.append(
+            heard or (rng.choice(list("aeioudlnrst")) if rng.random() < 0.04 else letter)
+        )
     return "".join(letters), np.array(links).reshape(-1, 2)
 
 
 known = [name() for _ in range(400)]
-X, y = zip(*(((text, other), links) for text in known for other, links in [written(text)]), strict=True)
-model = mm.EditSVM(gaps="linear", symmetric=True, C=1.0, tol=0.01, random_state=0).fit(list(X), list(y))
+X, y = zip(
+    *(((text, other), links) for text in known for other, links in [written(text)]), strict=True
+)
+model = mm.EditSVM(gaps="linear", symmetric=True, C=1.0, tol=0.01, random_state=0).fit(
+    list(X), list(y)
+)
 print(model.solution_.certificate)
 
 # %%
@@ -50,16 +61,21 @@ distances = {
     "Levenshtein": mm.EditModel.levenshtein().distances(typed, persons),
     "learned": model.distances(typed, persons),
 }
-first = {label: np.mean(table.argmin(axis=1) == np.arange(len(persons))) for label, table in distances.items()}
+first = {
+    label: np.mean(table.argmin(axis=1) == np.arange(len(persons)))
+    for label, table in distances.items()
+}
 print({label: f"{share:.0%} of the names found at once" for label, share in first.items()})
 
 # %%
-# Left: the learned distance of single letters, with letters that sound alike side by side. Right: a name that only
-# the learned distance finds.
+# Left: the learned distance of single letters, with letters that sound alike side by
+# side. Right: a name that only the learned distance finds.
 
 letters = "".join(ALIKE.split()) + "afglru"
 table = model.distances(list(letters), list(letters))
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 4.4), layout="constrained", width_ratios=[1.5, 1])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(7.8, 4.4), layout="constrained", width_ratios=[1.5, 1]
+)
 picture = left.imshow(np.where(np.eye(len(letters)) > 0, np.nan, table), cmap="viridis")
 left.set_xticks(range(len(letters)), letters)
 left.set_yticks(range(len(letters)), letters)
@@ -76,10 +92,14 @@ lost = [
 at = lost[0]
 rivals = np.argsort(distances["Levenshtein"][at], kind="stable")[:3].tolist()
 for row, rival in enumerate([at, *rivals]):
-    for shift, (label, color) in zip((-0.19, 0.19), (("Levenshtein", "0.6"), ("learned", "#0072B2")), strict=True):
+    for shift, (label, color) in zip(
+        (-0.19, 0.19), (("Levenshtein", "0.6"), ("learned", "#0072B2")), strict=True
+    ):
         length = distances[label][at, rival] / distances[label][at, at]
         right.barh(row + shift, length, height=0.36, color=color, label=label if row == 0 else None)
-right.set_yticks(range(1 + len(rivals)), [f"{persons[at]} (right)", *(persons[rival] for rival in rivals)])
+right.set_yticks(
+    range(1 + len(rivals)), [f"{persons[at]} (right)", *(persons[rival] for rival in rivals)]
+)
 right.invert_yaxis()
 right.set_xlabel("distance / that of the right name")
 right.set_title(f"Who is “{typed[at]}”?")

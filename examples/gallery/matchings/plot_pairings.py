@@ -2,13 +2,15 @@
 Pairings, their runners-up, and how far to trust them
 =====================================================
 
-Cysteines of a protein form bonds in pairs. ``mm.PairingSVM`` finds the best pairing of any graph exactly. ``k_best``
-also gives the second best, and the difference of their scores says how sure a prediction is.
+Cysteines of a protein form bonds in pairs. ``mm.PairingSVM`` finds the best pairing
+of any graph exactly. ``k_best`` also gives the second best, and the difference of
+their scores says how sure a prediction is.
 """
 
 # %%
-# Made-up proteins: bonds prefer cysteines that are close along the chain and whose charges differ. The gold bonds are
-# the best perfect pairing of hidden weights plus noise.
+# Made-up proteins: bonds prefer cysteines that are close along the chain and whose
+# charges differ. The gold bonds are the best perfect pairing of hidden weights plus
+# noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +33,9 @@ def protein(bonds):
     return x, Pairing.dense([2 * bonds], perfect=True).labels(scores).outputs[0], place
 
 
-X, y, places = map(list, zip(*(protein(int(bonds)) for bonds in rng.integers(3, 6, size=500)), strict=True))
+X, y, places = map(
+    list, zip(*(protein(int(bonds)) for bonds in rng.integers(3, 6, size=500)), strict=True)
+)
 n = 100
 model = mm.PairingSVM(perfect=True, C=0.1, tol=1e-2, random_state=0).fit(X[:n], y[:n])
 best, second = zip(*model.k_best(X[n:], 2), strict=True)
@@ -42,19 +46,27 @@ def bonds(pairs):
     return {tuple(sorted(pair)) for pair in pairs.tolist()}
 
 
-right = np.array([bonds(pairs) == bonds(gold) for (pairs, _), gold in zip(best, y[n:], strict=True)])
-print(
-    f"all bonds right in {right.mean():.0%} of {len(right)} new proteins, single bonds: {model.score(X[n:], y[n:]):.0%}"
+right = np.array(
+    [bonds(pairs) == bonds(gold) for (pairs, _), gold in zip(best, y[n:], strict=True)]
 )
+print(f"all bonds are right in {right.mean():.0%} of {len(right)} new proteins")
+print(f"F1 of single bonds: {model.score(X[n:], y[n:]):.0%}")
 
 # %%
-# Above, a doubtful protein with five bonds: the gold bonds are those of the second best pairing. Beneath, the share
-# of whole pairings that are right by the size of the margin.
+# Above, a doubtful protein with five bonds: the gold bonds are those of the second
+# best pairing. Beneath, the share of whole pairings that are right by the size of the
+# margin.
 
-five = [i for i in range(len(margin)) if len(places[n + i]) == 10 and bonds(second[i][0]) == bonds(y[n + i])]
+five = [
+    i
+    for i in range(len(margin))
+    if len(places[n + i]) == 10 and bonds(second[i][0]) == bonds(y[n + i])
+]
 shown = max((i for i in five if margin[i] < 1), key=lambda i: np.diff(places[n + i]).min())
 place, gold = places[n + shown], bonds(y[n + shown])
-figure, (chain, bars) = plt.subplots(2, 1, figsize=(7.4, 5.6), layout="constrained", height_ratios=[1.25, 1])
+figure, (chain, bars) = plt.subplots(
+    2, 1, figsize=(7.4, 5.6), layout="constrained", height_ratios=[1.25, 1]
+)
 span = int(place[-1] - place[0])
 for level, pairs, names in (
     (0.0, gold, "gold"),
@@ -67,18 +79,28 @@ for level, pairs, names in (
         a, b = place[low], place[high]
         color, style = ("#0072B2", "-") if (low, high) in gold else ("#D55E00", "--")
         chain.add_patch(
-            Arc(((a + b) / 2, level), b - a, 1.0 + 2.4 * (b - a) / span, theta2=180, color=color, ls=style, lw=2)
+            Arc(
+                ((a + b) / 2, level),
+                b - a,
+                1.0 + 2.4 * (b - a) / span,
+                theta2=180,
+                color=color,
+                ls=style,
+                lw=2,
+            )
         )
     chain.text(place[0] - 0.02 * span, level + 0.1, names, ha="right", va="bottom")
 chain.set_xlim(place[0] - 0.2 * span, place[-1] + 0.02 * span)
 chain.set_ylim(-4.7, 1.9)
 chain.set_axis_off()
-chain.set_title(f"The right pairing is the second best, {margin[shown]:.2f} behind (wrong bonds dashed)")
+chain.set_title(f"The right pairing is second, {margin[shown]:.2f} behind (wrong bonds dashed)")
 
 parts = np.array_split(np.argsort(margin), 4)
 share = np.array([right[own].mean() for own in parts])
 spread = 1.96 * np.sqrt(share * (1 - share) / [len(own) for own in parts])
-bars.bar(range(4), 100 * share, yerr=100 * spread, color="#0072B2", alpha=0.85, ecolor="0.2", capsize=4)
+bars.bar(
+    range(4), 100 * share, yerr=100 * spread, color="#0072B2", alpha=0.85, ecolor="0.2", capsize=4
+)
 bars.set_xticks(range(4), [f"{margin[own].min():.2f} to {margin[own].max():.2f}" for own in parts])
 bars.set_xlabel("margin of the best pairing over the second (quarters of the new proteins)")
 bars.set_ylabel("all bonds right (%)")

@@ -2,14 +2,16 @@
 Do probabilities mean what they say?
 ====================================
 
-Of the labels that a tagger gives with a probability of 80 %, four in five should be right. Large-margin training
-alone does not see to that. So taggers find a *temperature* that divides their scores, on dev data or across folds of
-the training sentences.
+Of the labels that a tagger gives with a probability of 80 %, four in five should be
+right. Large-margin training alone does not see to that. So taggers find a
+*temperature* that divides their scores, on dev data or across folds of the training
+sentences.
 """
 
 # %%
-# A tagger of parts of speech learns from a quarter of the English sentences of the package and labels the others, so
-# that there are enough errors to count. ``fit`` finds the temperature across folds.
+# A tagger of parts of speech learns from a quarter of the English sentences of the
+# package and labels the others, so that there are enough errors to count. ``fit``
+# finds the temperature across folds.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +24,8 @@ tagger = SequenceTagger(preset="pos").fit(train.tokens, train.upos)
 print(f"temperature {tagger.model_.temperature:.3f}, fitted on {tagger.calibrated_on}")
 
 # %%
-# ``predict_proba`` uses the temperature; a temperature of 1 takes the scores as they are.
+# ``predict_proba`` uses the temperature; a temperature of 1 takes the scores as they
+# are.
 
 model = tagger.model_
 rows = model.rows(test.tokens)
@@ -34,7 +37,7 @@ answers = {
 
 
 def reliability(probabilities, n_bins=10):
-    """Mean confidence and share of right labels, in bins with equally many tokens; and the calibration error."""
+    """Confidence, share of right labels and size of bins; and the calibration error."""
     confidence = probabilities.max(axis=1)
     right = np.array(tagger.classes_)[probabilities.argmax(axis=1)] == gold
     bins = np.array_split(np.argsort(confidence, kind="stable"), n_bins)
@@ -44,17 +47,27 @@ def reliability(probabilities, n_bins=10):
 
 
 # %%
-# Each dot is a tenth of the tokens; the bars are 95 % intervals of the share that is right. Dots on the diagonal are
-# calibrated.
+# Each dot is a tenth of the tokens; the bars are 95 % intervals of the share that is
+# right. Dots on the diagonal are calibrated.
 
 figure, axes = plt.subplots(figsize=(6.0, 5.2), layout="constrained")
 axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
 errors = {}
-for (name, probabilities), color, marker in zip(answers.items(), ("#D55E00", "#0072B2"), "so", strict=True):
+for (name, probabilities), color, marker in zip(
+    answers.items(), ("#D55E00", "#0072B2"), "so", strict=True
+):
     points, errors[name] = reliability(probabilities)
     spread = 1.96 * np.sqrt(points[:, 1] * (1 - points[:, 1]) / points[:, 2])
     label = f"{name}: {errors[name]:.1%} off on average"
-    axes.errorbar(points[:, 0], points[:, 1], spread, color=color, marker=marker, linestyle="none", label=label)
+    axes.errorbar(
+        points[:, 0],
+        points[:, 1],
+        spread,
+        color=color,
+        marker=marker,
+        linestyle="none",
+        label=label,
+    )
     print(label)
 axes.text(0.62, 0.56, "as sure as it should be", rotation=40, color="0.4", ha="center", va="center")
 axes.set_xlabel("probability of the label that was chosen")

@@ -2,12 +2,14 @@
 Which labels a tagger confuses
 ==============================
 
-Accuracy is one number. The confusion matrix says where errors are, and with it what more data or features could mend.
+Accuracy is one number. The confusion matrix says where errors are, and with it what
+more data or features could mend.
 """
 
 # %%
-# A tagger of parts of speech learns from four fifths of the English sentences of the package. ``evaluate`` counts
-# every pair of a gold and a predicted label; ``confused`` lists the most frequent errors.
+# A tagger of parts of speech learns from four fifths of the English sentences of the
+# package. ``evaluate`` counts every pair of a gold and a predicted label;
+# ``confused`` lists the most frequent errors.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,8 +24,8 @@ for confusion in scores.confused(5):
     print(confusion)
 
 # %%
-# ``mm.report.plot_confusion`` shades cells by their share of the gold label. Rows and columns without errors are left
-# out here.
+# ``mm.report.plot_confusion`` shades cells by their share of the gold label. Rows and
+# columns without errors are left out here.
 
 table = np.zeros((len(scores.labels), len(scores.labels)), dtype=int)
 gold, predicted, count = scores.pairs.T
@@ -36,9 +38,8 @@ share = wrong[np.ix_(open_classes, open_classes)].sum() / wrong.sum()
 
 figure, axes = plt.subplots(figsize=(6.6, 6.6), layout="constrained")
 mm.report.plot_confusion(table[np.ix_(shown, shown)], labels, axes=axes)
-axes.set_title(
-    f"{wrong.sum()} of {scores.tokens} labels are wrong, {share:.0%} of them among content words", fontsize=11
-)
+among = f"{share:.0%} of them among content words"
+axes.set_title(f"{wrong.sum()} of {scores.tokens} labels are wrong, {among}", fontsize=11)
 for k, label in enumerate(labels):
     if label in ("NOUN", "VERB", "ADJ", "ADV", "PROPN"):
         axes.get_xticklabels()[k].set_color("#D55E00")
@@ -46,5 +47,5 @@ for k, label in enumerate(labels):
 plt.show()
 
 # %%
-# Labels of content words (vermilion) are told apart by their endings and neighbors, and by words seen in training:
-# that is where more text helps.
+# Labels of content words (vermilion) are told apart by their endings and neighbors,
+# and by words seen in training: that is where more text helps.

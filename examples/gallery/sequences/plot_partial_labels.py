@@ -2,14 +2,14 @@
 A few labels in every sentence, or whole sentences?
 ===================================================
 
-Labels cost time. With a budget of so many words one may label whole sentences, or some words in all of them. Taggers
-take labels of which some are unknown (``None``): they learn from the known ones, complete the others, and learn
-again.
+Labels cost time. With a budget of so many words one may label whole sentences, or
+some words in all of them. Taggers take labels of which some are unknown (``None``):
+they learn from the known ones, complete the others, and learn again.
 """
 
 # %%
-# Parts of speech of the package's English corpus; the test sentences are the same for all points. Each budget is
-# spent in the two ways, twice with other words.
+# Parts of speech of the package's English corpus; the test sentences are the same for
+# all points. Each budget is spent in the two ways, twice with other words.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,9 @@ def whole(share, rng):
 
 def scattered(share, rng):
     """All sentences, each word labeled by chance."""
-    return train.tokens, [[tag if rng.random() < share else None for tag in tags] for tags in train.upos]
+    return train.tokens, [
+        [tag if rng.random() < share else None for tag in tags] for tags in train.upos
+    ]
 
 
 shares = [0.05, 0.1, 0.2, 0.4]
@@ -39,24 +41,30 @@ for name, draw in (("whole sentences", whole), ("words here and there", scattere
         for seed in range(2):
             X, y = draw(share, np.random.default_rng(seed))
             known = sum(tag is not None for tags in y for tag in tags)
-            tagger = SequenceTagger(preset="pos", folds=0, tol=0.05, classes=sorted({t for g in train.upos for t in g}))
+            tagger = SequenceTagger(
+                preset="pos", folds=0, tol=0.05, classes=sorted({t for g in train.upos for t in g})
+            )
             points.append((known, 100 * tagger.fit(X, y).score(test.tokens, test.upos)))
     curves[name] = np.array(points).reshape(len(shares), 2, 2)
     print(name, curves[name].mean(axis=1).round(1).tolist())
 
 # %%
-# Lines are means, small dots the single draws. Scattered words come from more sentences, so they show more different
-# words and neighbors, and completing the sentences costs nobody anything.
+# Lines are means, small dots the single draws. Scattered words come from more
+# sentences, so they show more different words and neighbors, and completing the
+# sentences costs nobody anything.
 
 ahead = (curves["words here and there"] - curves["whole sentences"])[..., 1].mean(axis=1)
 figure, axes = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
 for (name, points), color, marker in zip(curves.items(), ("#D55E00", "#0072B2"), "so", strict=True):
     axes.plot(*points.mean(axis=1).T, color=color, linewidth=2, marker=marker, label=name)
-    axes.plot(points[..., 0].ravel(), points[..., 1].ravel(), marker, color=color, markersize=3, alpha=0.5)
+    axes.plot(
+        points[..., 0].ravel(), points[..., 1].ravel(), marker, color=color, markersize=3, alpha=0.5
+    )
 axes.set_xscale("log")
 axes.set_xticks([250, 500, 1000, 2000], ["250", "500", "1000", "2000"])
 axes.set_xticks([], minor=True)
-axes.set_title(f"The same number of labels, scattered: {ahead.min():.1f} to {ahead.max():.1f} points more accurate")
+gain = f"{ahead.min():.1f} to {ahead.max():.1f} points more accurate"
+axes.set_title(f"The same number of labels, scattered: {gain}")
 axes.set_xlabel(f"labeled words, of {total} in the training sentences")
 axes.set_ylabel("accuracy on new sentences (%)")
 axes.grid(alpha=0.3)

@@ -2,9 +2,9 @@
 Segments see what a chain cannot
 ================================
 
-A recording has phases of noise and of signal with rests between. At every single tick noise and signal look alike:
-only how *long* a phase takes tells them apart. A chain scores positions and neighbors; ``mm.SegmentSVM`` scores whole
-segments.
+A recording has phases of noise and of signal with rests between. At every single tick
+noise and signal look alike: only how *long* a phase takes tells them apart. A chain
+scores positions and neighbors; ``mm.SegmentSVM`` scores whole segments.
 """
 
 # %%
@@ -75,9 +75,8 @@ figure, (curve, rows) = plt.subplots(
 )
 curve.step(np.arange(len(x) + 1), np.append(x, x[-1]), where="post", color="0.3")
 curve.set_ylabel("value")
-curve.set_title(
-    f"F1 of segments on {len(X) - n} new recordings: chain {scores['chain']:.0%}, segments {scores['segments']:.0%}"
-)
+both = f"chain {scores['chain']:.0%}, segments {scores['segments']:.0%}"
+curve.set_title(f"F1 of segments on {len(X) - n} new recordings: {both}")
 for row, all_segments in enumerate(found.values()):
     for begin, end, label in all_segments[shown]:
         rows.barh(row, end - begin, left=begin, height=0.7, color=COLORS[label], edgecolor="white")
@@ -88,8 +87,12 @@ rows.invert_yaxis()
 rows.set_xlabel("tick")
 rows.set_xlim(0, len(x))
 handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in COLORS.values()]
-handles.append(plt.Line2D([], [], marker="x", color="black", linestyle="none", markersize=7, markeredgewidth=2))
-figure.legend(handles, [*COLORS, "not a gold segment"], loc="outside lower center", ncols=3, frameon=False)
+handles.append(
+    plt.Line2D([], [], marker="x", color="black", linestyle="none", markersize=7, markeredgewidth=2)
+)
+figure.legend(
+    handles, [*COLORS, "not a gold segment"], loc="outside lower center", ncols=3, frameon=False
+)
 for axes in (curve, rows):
     axes.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -2,14 +2,17 @@
 Arcs of a parse and their probabilities
 =======================================
 
-A dependency parse gives every word a head. ``mm.DependencySVM`` learns scores of arcs and finds the best tree; sums
-over all trees give the probability of each arc, which shows where a sentence can be read in two ways.
+A dependency parse gives every word a head. ``mm.DependencySVM`` learns scores of arcs
+and finds the best tree; sums over all trees give the probability of each arc, which
+shows where a sentence can be read in two ways.
 """
 
 # %%
-# Sentences of a made-up language of English words. A phrase with a preposition usually hangs on the verb if its noun
-# is an instrument (with a telescope), and on the noun before if it is a part of something (with a garden); in one
-# case of ten it is the other way round. Arcs do not cross: of several phrases, those of the verb come last.
+# Sentences of a made-up language of English words. A phrase with a preposition
+# usually hangs on the verb if its noun is an instrument (with a telescope), and on
+# the noun before if it is a part of something (with a garden); in one case of ten it
+# is the other way round. Arcs do not cross: of several phrases, those of the verb
+# come last.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,13 +47,15 @@ def sentence():
     for to_verb in sorted(rng.random(rng.integers(0, 3)) < 0.5):
         noun = len(words) + 3
         heads += [3 if to_verb else thing, noun, noun - 2]
-        words += ["with", "a", str(rng.choice(INSTRUMENTS if to_verb != (rng.random() < 0.1) else PARTS))]
+        usual = rng.random() < 0.9
+        words += ["with", "a", str(rng.choice(INSTRUMENTS if to_verb == usual else PARTS))]
     return words, np.array(heads)
 
 
 # %%
-# Features of an arc from head ``h`` to modifier ``m``: both tags with the direction and the distance (1, 2, or more);
-# for prepositions also the tag of the head with the noun that follows. Rows are ordered by modifier, then by head.
+# Features of an arc from head ``h`` to modifier ``m``: both tags with the direction
+# and the distance (1, 2, or more); for prepositions also the tag of the head with the
+# noun that follows. Rows are ordered by modifier, then by head.
 
 nouns = {word: k for k, word in enumerate(INSTRUMENTS + PARTS)}
 tags = ["root", *KINDS]
@@ -61,8 +66,10 @@ def arcs(words):
     for m in range(1, n + 1):
         for h in (h for h in range(n + 1) if h != m):
             head, own = "root" if h == 0 else TAG[words[h - 1]], TAG[words[m - 1]]
-            pair, noun = np.zeros((len(tags), len(tags), 2, 3)), np.zeros((2, len(nouns)))
-            pair[tags.index(head), tags.index(own), int(h > m), min(abs(h - m), 3) - 1] = 1.0
+            pair = np.zeros((len(tags), len(tags), 2, 3))
+            noun = np.zeros((2, len(nouns)))
+            distance = min(abs(h - m), 3) - 1
+            pair[tags.index(head), tags.index(own), int(h > m), distance] = 1.0
             if own == "P" and head in "NV" and words[m + 1] in nouns:
                 noun["NV".index(head), nouns[words[m + 1]]] = 1.0
             rows.append([*pair.ravel(), *noun.ravel()])
@@ -73,54 +80,64 @@ data = [sentence() for _ in range(250)]
 X, y = [arcs(words) for words, _ in data], [heads for _, heads in data]
 n = 200
 parser = mm.DependencySVM(C=1.0, tol=1e-2, random_state=0).fit(X[:n], y[:n])
-print(f"heads right in {len(data) - n} new sentences: {parser.score(X[n:], y[n:]):.1%}; {parser.solution_.certificate}")
+print(f"heads right in {len(data) - n} new sentences: {parser.score(X[n:], y[n:]):.1%}")
+print(parser.solution_.certificate)
 
 # %%
-# Scores become probabilities with a temperature, here the one that makes the training trees most likely.
-# ``structure.marginals`` sums over all projective trees in one pass of inside-outside.
+# Scores become probabilities with a temperature, here the one that makes the training
+# trees most likely. ``structure.marginals`` sums over all projective trees in one
+# pass of inside-outside.
 
 training = parser.model_.encoder.transform(X[:n])
-gold, all_scores = training.structure.encode(y[:n]), training.features.scores(parser.coef_)
+gold, scores = training.structure.encode(y[:n]), training.features.scores(parser.coef_)
 
 
 def log_likelihood(temperature):
-    return all_scores @ gold / temperature - training.structure.marginals(all_scores / temperature).value.sum()
+    of_trees = training.structure.marginals(scores / temperature).value
+    return scores @ gold / temperature - of_trees.sum()
 
 
 temperature = max(np.geomspace(0.05, 2, 25), key=log_likelihood)
 print(f"temperature {temperature:.2f}")
 
 # %%
-# Arcs of the best tree are solid, others with a probability of 10 % or more dashed; those of less than 90 % bear
-# their probability. Lamps do not occur in the training sentences: does one look with them, or do castles have them?
-# In the lower sentence the garden is the castle's, and then no arc from the verb can reach the lamp without crossing.
+# Arcs of the best tree are solid, others with a probability of 10 % or more dashed;
+# those of less than 90 % bear their probability. Lamps do not occur in the training
+# sentences: does one look with them, or do castles have them? In the lower sentence
+# the garden is the castle's, and then no arc from the verb can reach the lamp without
+# crossing.
 
 BLUE, VERMILION = "#0072B2", "#D55E00"
+BOX = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+MIDDLE = {"ha": "center", "va": "center"}
 
 
 def draw(axes, words):
     """Draw arcs above the words; return the number of heads in doubt."""
     packed = parser.model_.encoder.transform([arcs(words)])
-    probability = packed.structure.marginals(packed.features.scores(parser.coef_) / temperature).z
+    own = packed.features.scores(parser.coef_)
+    probability = packed.structure.marginals(own / temperature).z
     heads, length, doubtful = parser.predict([arcs(words)])[0], len(words), 0
     pairs = [(h, m) for m in range(1, length + 1) for h in range(length + 1) if h != m]
     for (h, m), p in zip(pairs, probability.tolist(), strict=True):
         best = heads[m - 1] == h
         if not best and p < 0.1:
             continue
-        color, style, width = BLUE if best else VERMILION, "-" if best else "--", 1 + 1.8 * p
+        color, style = (BLUE, "-") if best else (VERMILION, "--")
+        width = 1 + 1.8 * p
         if h == 0:
             axes.plot([m, m], [0.12, 2.6], color="0.45", linewidth=width, zorder=0)
             axes.text(m, 2.65, "root", ha="center", va="bottom", color="0.45")
         else:
             x = np.linspace(h + (0.12 if m > h else -0.12), m, 60)
             height = 0.45 + 0.33 * abs(h - m)
-            y = 0.12 + height * np.sqrt(np.clip(1 - ((x - x.mean()) / np.ptp(x) * 2) ** 2, 0, 1))
+            circle = 1 - ((x - x.mean()) / np.ptp(x) * 2) ** 2
+            y = 0.12 + height * np.sqrt(circle.clip(0, 1))
             axes.plot(x, y, color=color, linestyle=style, linewidth=width)
             if p < 0.9:
                 doubtful += best
-                box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
-                axes.text(x.mean(), 0.12 + height, f"{p:.0%}", ha="center", va="center", color=color, bbox=box)
+                top = x.mean(), 0.12 + height
+                axes.text(*top, f"{p:.0%}", color=color, bbox=BOX, **MIDDLE)
         axes.plot(m, 0.12, "v", color="0.45" if h == 0 else color, markersize=6)
     for at, word in enumerate(words, start=1):
         axes.text(at, -0.15, word, ha="center", va="top")

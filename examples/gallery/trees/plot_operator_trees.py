@@ -2,20 +2,28 @@
 Precedence of operators, learned from trees
 ===========================================
 
-``mm.GrammarSVM`` finds the best tree over a sequence. Here the sequences are expressions and the trees say how they
-group; nobody says which operator binds tighter, or whether equal ones group to the left or to the right.
+``mm.GrammarSVM`` finds the best tree over a sequence. Here the sequences are
+expressions and the trees say how they group; nobody says which operator binds
+tighter, or whether equal ones group to the left or to the right.
 """
 
 # %%
-# A made-up language with five operators: ``or`` binds least, then ``=``, ``+``, ``*`` and ``^``. Of two equal ones,
-# ``=`` and ``^`` group to the right, the others to the left. A tree is a tuple of a label and its children.
+# A made-up language with five operators: ``or`` binds least, then ``=``, ``+``, ``*``
+# and ``^``. Of two equal ones, ``=`` and ``^`` group to the right, the others to the
+# left. A tree is a tuple of a label and its children.
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import maxmargin as mm
 
-OPERATORS = {"or": (0, "left"), "=": (1, "right"), "+": (2, "left"), "*": (3, "left"), "^": (4, "right")}
+OPERATORS = {
+    "or": (0, "left"),
+    "=": (1, "right"),
+    "+": (2, "left"),
+    "*": (3, "left"),
+    "^": (4, "right"),
+}
 NUMBER = {**{operator: k for k, operator in enumerate(OPERATORS)}, "end": len(OPERATORS)}
 rng = np.random.default_rng(0)
 
@@ -28,7 +36,7 @@ def expression(operands):
 
 
 def tree(words):
-    """The right tree: the split is the operator that binds least, of equal ones the last or the first."""
+    """The right tree: the root is the operator that binds least."""
     if len(words) == 1:
         return words[0]
     places = range(1, len(words), 2)
@@ -39,15 +47,19 @@ def tree(words):
 
 
 # %%
-# Features of a span say whether it has several tokens, and begins or ends with an operator. Those of a split say
-# which operator is split at, together with the operators just outside the span.
+# Features of a span say whether it has several tokens, and begins or ends with an
+# operator. Those of a split say which operator is split at, together with the
+# operators just outside the span.
 
 
 def chart(words):
     n, size = len(words), len(NUMBER)
     numbers = np.array([NUMBER.get(word, -1) for word in words] + [NUMBER["end"]])
     begin, end = mm.spans_of(n).T
-    ends = numbers[begin] >= 0, numbers[end - 1] >= 0  # a span that begins or ends with an operator is no expression
+    ends = (
+        numbers[begin] >= 0,
+        numbers[end - 1] >= 0,
+    )  # a span that begins or ends with an operator is no expression
     spans = np.stack([end - begin > 1, *ends, np.ones(len(begin))], axis=1).astype(float)
     begin, split, end = mm.splits_of(n).T
     here, after = numbers[split], numbers[end]
@@ -60,16 +72,22 @@ def chart(words):
 
 
 known = [expression(int(operands)) for operands in rng.integers(2, 7, size=80)]
-model = mm.GrammarSVM(C=10.0, random_state=0).fit([chart(words) for words in known], [tree(words) for words in known])
+model = mm.GrammarSVM(C=10.0, random_state=0).fit(
+    [chart(words) for words in known], [tree(words) for words in known]
+)
 new = [expression(int(operands)) for operands in rng.integers(7, 12, size=40)]
 trees = model.predict([chart(words) for words in new])
 gold = [mm.tree_text(tree(words)) for words in new]
-right = [mm.tree_text(found, words) == text for found, words, text in zip(trees, new, gold, strict=True)]
-print(f"{sum(right)} of {len(new)} longer expressions have exactly the right tree; {model.solution_.certificate}")
+right = [
+    mm.tree_text(found, words) == text for found, words, text in zip(trees, new, gold, strict=True)
+]
+print(f"{sum(right)} of {len(new)} longer expressions have exactly the right tree")
+print(model.solution_.certificate)
 
 # %%
-# Left, one of the longer expressions. Right, what was learned about two operators that meet: how much more the tree
-# scores that groups to the left, ``(x a y) b z``, than the other one.
+# Left, one of the longer expressions. Right, what was learned about two operators
+# that meet: how much more the tree scores that groups to the left, ``(x a y) b z``,
+# than the other one.
 
 
 def margin(first, second):
@@ -79,10 +97,16 @@ def margin(first, second):
 
 
 margins = np.array([[margin(first, second) for second in OPERATORS] for first in OPERATORS])
-expected = np.array([[isinstance(tree(["x", a, "y", b, "z"])[1], tuple) for b in OPERATORS] for a in OPERATORS])
-figure, (left, table) = plt.subplots(1, 2, figsize=(7.8, 4.2), layout="constrained", width_ratios=[1.25, 1])
+expected = np.array(
+    [[isinstance(tree(["x", a, "y", b, "z"])[1], tuple) for b in OPERATORS] for a in OPERATORS]
+)
+figure, (left, table) = plt.subplots(
+    1, 2, figsize=(7.8, 4.2), layout="constrained", width_ratios=[1.25, 1]
+)
 
-shown = max(range(len(new)), key=lambda i: (right[i], len(set(new[i]) & set(OPERATORS)), -len(new[i])))
+shown = max(
+    range(len(new)), key=lambda i: (right[i], len(set(new[i]) & set(OPERATORS)), -len(new[i]))
+)
 leaves = []
 
 
@@ -95,7 +119,7 @@ def place(node):
             color = "#D55E00"
     else:
         below = [place(child) for child in node[1:]]
-        x, y, text, color = below[1][0], max(height for _, height in below) + 1.0, "●", "#0072B2"
+        x, y, text, color = (below[1][0], max(height for _, height in below) + 1.0, "●", "#0072B2")
         for a, b in below:
             left.plot([x, a], [y, b], color="0.6", linewidth=1.3, zorder=0)
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
@@ -116,11 +140,14 @@ for i, j in np.ndindex(margins.shape):
     strong = abs(margins[i, j]) > 0.6 * bound
     mark = "left" if margins[i, j] > 0 else "right"
     text = f"{mark}\n{margins[i, j]:+.1f}" if agrees else f"wrong:\n{mark}"
-    table.text(j, i, text, ha="center", va="center", fontsize=9, color="white" if strong else "black")
+    table.text(
+        j, i, text, ha="center", va="center", fontsize=9, color="white" if strong else "black"
+    )
 table.set_xticks(range(5), OPERATORS)
 table.set_yticks(range(5), OPERATORS)
 table.tick_params(length=0)
 table.set_xlabel("second operator")
 table.set_ylabel("first operator")
-table.set_title(f"Groupings and their margins:\n{((margins > 0) == expected).sum()} of 25 are learned")
+learned = ((margins > 0) == expected).sum()
+table.set_title(f"Groupings and their margins:\n{learned} of 25 are learned")
 plt.show()
