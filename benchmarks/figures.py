@@ -9,7 +9,7 @@ Nobody types a measured number into a page: it stands between two comments, whic
 The first comment has a Python expression, in which the names of records stand for their figures, and a
 format; or, if it has braces, a template: ``{min(aer):.1f} to {max(aer):.1f}``. It must not begin a line, where Markdown
 would take it for the end of the paragraph. Tables and paragraphs have a template over several lines, in which lines may
-be repeated, and long names be shortened:
+be repeated and names be given, which hold in the rest of the page:
 
     <!-- figures
     let times = pairings["microseconds of a matching"]
@@ -41,8 +41,10 @@ from typing import Any
 
 from record import RESULTS, ROOT
 
-INLINE = re.compile(r"(<!-- figure )(.*?)( -->)(.*?)(<!-- / -->)")
-BLOCK = re.compile(r"(^<!-- figures\s)(.*?)(\s-->\n)(.*?)(^<!-- /figures -->$)", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(
+    r"(?ms:^(?P<begin><!-- figures\n)(?P<block>.*?)(?P<middle>\n-->\n).*?^(?P<end><!-- /figures -->)$)"
+    r"|(?P<from><!-- figure )(?P<inline>.*?)(?P<to> -->).*?(?P<over><!-- / -->)"
+)
 MARKER = re.compile(r"<!-- /?figures?\b|<!-- / -->")
 
 
@@ -115,22 +117,27 @@ def measured(folder: Path = RESULTS) -> dict[str, Object]:
 
 def filled(page: str, names: Mapping[str, Any]) -> str:
     """The text of a page with all figures as measured."""
+    template = Template(names)
 
-    def inline(match: re.Match[str]) -> str:
-        text = match[2] if "{" in match[2] else f"{{{match[2]}}}"
-        return match[1] + match[2] + match[3] + Template(names).format(text) + match[5]
+    def new(match: re.Match[str]) -> str:
+        if match["block"] is not None:
+            lines = "".join(f"{line}\n" for line in template.lines(match["block"]))
+            return match["begin"] + match["block"] + match["middle"] + lines + match["end"]
+        text = match["inline"] if "{" in match["inline"] else f"{{{match['inline']}}}"
+        return match["from"] + match["inline"] + match["to"] + template.format(text) + match["over"]
 
-    def block(match: re.Match[str]) -> str:
-        return match[1] + match[2] + match[3] + "\n".join(Template(names).lines(match[2])) + "\n" + match[5]
+    return MARKED.sub(new, page)
 
-    return INLINE.sub(inline, BLOCK.sub(block, page))
+
+def templates(page: str) -> list[str]:
+    """The templates of a page."""
+    return [match["block"] or match["inline"] for match in MARKED.finditer(page)]
 
 
 def broken(page: str) -> list[str]:
     """Lines with a marker that is not one half of a pair, or that begins a line of text."""
-    left = INLINE.sub("", BLOCK.sub("", page))
-    paired = [line for line in left.splitlines() if MARKER.search(line)]
-    return paired + re.findall(r"^ {0,3}<!-- figure .*", page, re.MULTILINE)
+    unpaired = [line for line in MARKED.sub("", page).splitlines() if MARKER.search(line)]
+    return unpaired + re.findall(r"^ {0,3}<!-- figure .*", page, re.MULTILINE)
 
 
 def fill(pages: Iterable[Path], *, write: bool = True) -> list[str]:

@@ -27,8 +27,11 @@ DATA = Path(os.environ.get("MAXMARGIN_DATA", ROOT.parent / "shared" / "data"))
 """The default folder of the public data sets."""
 
 
-def keep(name: str, script: Path, arguments: list[str], figures: dict[str, Any]) -> None:
-    """Write the figures of a run that has just ended, with where they come from, as a record."""
+def keep(name: str, script: Path, arguments: list[str], figures: dict[str, Any], *, source: str | None = None) -> None:
+    """Write the figures of a run that has just ended, with where they come from, as a record.
+
+    ``source`` is the commit at the begin of the run.
+    """
     from maxmargin import __version__
 
     if not name.isidentifier():
@@ -41,7 +44,7 @@ def keep(name: str, script: Path, arguments: list[str], figures: dict[str, Any])
         "date": datetime.date.today().isoformat(),
         "machine": f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "version": __version__,
-        "commit": commit(),
+        "commit": commit() if source is None else source,
         "figures": figures,
     }
     file = RESULTS / path.relative_to("benchmarks").with_name(f"{name}.json")
@@ -74,13 +77,13 @@ def main() -> None:
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     name, script, *arguments = sys.argv[1:]
-    environment = os.environ | {"MAXMARGIN_DATA": str(DATA)}
+    source, environment = commit(), os.environ | {"MAXMARGIN_DATA": str(DATA)}
     done = subprocess.run(
         [sys.executable, script, *arguments], stdout=subprocess.PIPE, env=environment, text=True, check=False
     )
     if done.returncode:
         sys.exit(done.returncode)
-    keep(name, Path(script), arguments, json.loads(done.stdout))
+    keep(name, Path(script), arguments, json.loads(done.stdout), source=source)
 
 
 if __name__ == "__main__":

@@ -42,9 +42,7 @@ def test_records_name_a_benchmark_and_the_run(record: Path, figures: ModuleType)
     assert found["machine"]
     assert found["figures"]
     assert str(Path.home()) not in record.read_text(encoding="utf-8")
-    templates = (
-        marker[1] for kind in (figures.INLINE, figures.BLOCK) for text in texts for marker in kind.findall(text)
-    )
+    templates = [one for text in texts for one in figures.templates(text)]
     assert any(re.search(rf"\b{record.stem}\b", template) for template in templates), "no page has a figure of it"
 
 
@@ -85,6 +83,11 @@ def test_a_table_has_a_line_for_each_row(figures: ModuleType, names: dict[str, o
     assert new == page.replace("| old |\n", table)
     assert figures.filled(new, names) == new
     assert figures.broken(new) == []
+
+
+def test_names_hold_in_the_rest_of_the_page(figures: ModuleType, names: dict[str, object]) -> None:
+    page = "<!-- figures\nlet low = min(row.ms for row in speed.rows)\n-->\n<!-- /figures -->\n\nAt least <!-- figure "
+    assert figures.filled(f"{page}low:2s -->1<!-- / --> ms", names) == f"{page}low:2s -->0.042<!-- / --> ms"
 
 
 @pytest.mark.parametrize(
