@@ -66,7 +66,7 @@ class BatchPredictor:
         return [_plain(one) for one in call(inputs, **self.options)] if len(inputs) else []
 
     def __call__(self, batch: Any) -> Any:
-        """The batch with one more column: a dictionary of columns, a data frame of pandas or polars, or an Arrow table."""
+        """The batch with one more column: a dictionary of columns, a data frame of pandas or polars, an Arrow table."""
         if isinstance(batch, Mapping):
             found = self.predict(self._inputs(lambda name: batch[name], list(batch)))
             return {**batch, self.output: _column(found)}

@@ -70,7 +70,7 @@ class MaxMarginParser(ModelPipe):
     @property
     def labels(self) -> tuple[str, ...]:
         """The relations of the model, with that of roots as spaCy writes it."""
-        return tuple(_relation(label) for label in self.model.classes_)
+        return () if self._model is None else tuple(_relation(label) for label in self._model.classes_)
 
     def check(self, model: Any) -> None:
         """See :meth:`ModelPipe.check`."""

@@ -86,8 +86,8 @@ class MaxMarginTagger(ModelPipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the model."""
-        return tuple(str(label) for label in self.model.labels)
+        """The labels of the model; none before there is one."""
+        return () if self._model is None else tuple(str(label) for label in self._model.labels)
 
     def check(self, model: Any) -> None:
         """See :meth:`ModelPipe.check`."""
