@@ -104,6 +104,6 @@ bars.bar(
 bars.set_xticks(range(4), [f"{margin[own].min():.2f} to {margin[own].max():.2f}" for own in parts])
 bars.set_xlabel("margin of the best pairing over the second (quarters of the new proteins)")
 bars.set_ylabel("all bonds right (%)")
-bars.set_title("Large margins can be trusted, small ones cannot")
+bars.set_title("The larger the margin, the more often the whole pairing is right")
 bars.spines[["top", "right"]].set_visible(False)
 plt.show()
