@@ -18,7 +18,7 @@ def names_of(table: Any) -> list[str]:
     if isinstance(table, Mapping):
         return list(table)
     found = table.column_names if hasattr(table, "column_names") else getattr(table, "columns", None)
-    if found is None or not hasattr(table, "__getitem__"):
+    if found is None or not (hasattr(table, "__getitem__") and hasattr(table, "__len__")):
         raise SourceError(
             f"a table must have columns that are taken by name, got {shown(table)}; of a dataset that is streamed make "
             "a source()"
