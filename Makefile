@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 KERNELS := $(shell find cpp -name '*.[ch]pp')
 SOURCES := pyproject.toml CMakeLists.txt $(KERNELS)
 
-.PHONY: always demo test build check pytest fuzz figures stubs sanitize sanitize-threads clang sdist-check clean
+.PHONY: always demo test build check pytest fuzz figures docs docs-gallery docs-check docs-linkcheck stubs sanitize \
+	sanitize-threads clang sdist-check clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -33,6 +34,33 @@ fuzz: $(VENV)/.test-tools $(VENV)/.built
 # The figures of the pages, from the records of the benchmarks in benchmarks/results.
 figures: $(VENV)/.created
 	$(BIN)/python benchmarks/figures.py
+
+# The site: open build/docs/html/index.html. Its gallery has the pictures of the examples that docs-gallery has run;
+# docs-check looks at every page in Chromium, and docs-linkcheck asks other hosts.
+docs: $(VENV)/.docs-tools build/docs/.settings
+	cd docs && ../$(BIN)/python -m _sphinx ../build/docs/source
+	$(SPHINX) $(DOCS) -b html build/docs/source build/docs/html
+
+docs-gallery: DOCS = -D plot_gallery=1
+docs-gallery: docs
+
+docs-check: docs $(VENV)/.test-tools
+	$(BIN)/python -m pytest tests/docs/test_site.py --site build/docs/html
+
+docs-linkcheck: docs
+	$(SPHINX) -b linkcheck build/docs/source build/docs/linkcheck
+
+SPHINX := $(BIN)/python -m sphinx --quiet --fail-on-warning --jobs 2 --conf-dir docs --doctree-dir build/docs/doctrees
+
+# What Sphinx does not see by itself: pages are read again after a change of the code that makes them.
+build/docs/.settings: docs/conf.py $(wildcard docs/_sphinx/*.py docs/_templates/*)
+	rm -rf build/docs/doctrees
+	mkdir -p build/docs
+	touch $@
+
+$(VENV)/.docs-tools: $(VENV)/.built
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[docs]"
+	touch $@
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "maxmargin needs Python 3.11 or newer: make PYTHON=...")'

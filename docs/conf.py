@@ -9,7 +9,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
 
-from _sphinx.sources import gallery  # noqa: E402
+from _sphinx.sources import GALLERY, gallery  # noqa: E402
 from sphinx.domains.python import PyObject  # noqa: E402
 
 from maxmargin import __version__  # noqa: E402
@@ -27,6 +27,7 @@ extensions = [
     "sphinx_copybutton",
     "_sphinx.markdown",
     "_sphinx.references",
+    "_sphinx.sidebars",
 ]
 root_doc = "index"
 exclude_patterns = ["_files"]
@@ -52,7 +53,7 @@ napoleon_use_ivar = True  # fields of a list, as parameters are; some are member
 
 next(field for field in PyObject.doc_field_types if field.name == "variable").label = "Attributes"
 
-# All of MathJax that formulas need, in one file, which draws them without fonts: no page asks another host for anything.
+# All of MathJax that formulas need, in one file, which draws them without fonts: no page asks another host.
 _mathjax = distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline/static/mathjax/tex-svg-full.js")
 mathjax_path = "tex-svg-full.js"
 
@@ -66,16 +67,18 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_domain_indices = False
-html_sidebars = {"index": [], "changelog": []}
+html_sidebars = {"index": [], "changelog": [], "reference/api/*/*": ["siblings"]}
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "maxmargin"},
     "header_links_before_dropdown": 8,
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "show_nav_level": 1,
     "navigation_depth": 3,
     "collapse_navigation": True,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
     "footer_start": [],
     "footer_end": [],
     "back_to_top_button": False,
@@ -83,3 +86,14 @@ html_theme_options = {
 
 if gallery():
     extensions.append("sphinx_gallery.gen_gallery")
+    plot_gallery = "False"  # ``make docs-gallery`` sets it; examples that it ran before keep their pictures
+    sphinx_gallery_conf = {
+        "examples_dirs": str(GALLERY),
+        "gallery_dirs": "gallery",
+        "backreferences_dir": "gallery/backreferences",
+        "doc_module": ("maxmargin",),
+        "abort_on_example_error": True,
+        "download_all_examples": False,
+        "show_signature": False,
+        "write_computation_times": False,
+    }

@@ -9,9 +9,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from .sources import gallery
 
 TITLES = {
     "maxmargin.estimators": "Estimators",
@@ -37,11 +40,18 @@ TITLES = {
     "maxmargin.tasks.segmentation": "Segmentation",
     "maxmargin.tasks.reranking": "Reranking",
     "maxmargin.tasks.parsing": "Dependency parsing",
+    "maxmargin.integrations.nltk": "NLTK",
+    "maxmargin.integrations.spacy.tagger": "spaCy: tagger",
+    "maxmargin.integrations.spacy.parser": "spaCy: parser",
+    "maxmargin.integrations.tables": "Tables: pandas, polars, Arrow, datasets",
     "maxmargin": "The package",
 }
-"""Titles of the packages' pages, in the order in which the reference lists them; others come after these by name."""
+"""Titles of the packages' pages, in the order in which the reference lists them; others come after these by name.
 
-HIDDEN = {"maxmargin.optimization", "maxmargin.tasks", "maxmargin.cli", "maxmargin.__main__"}
+Of ``tasks`` and ``integrations`` only those that are here have a page.
+"""
+
+HIDDEN = {"maxmargin.optimization", "maxmargin.tasks", "maxmargin.integrations", "maxmargin.cli"}
 """Modules without names of their own for users: the public ones of ``optimization`` are those of ``solvers``."""
 
 INDEX = """\
@@ -98,18 +108,14 @@ def folder_of(module: str) -> str:
 def modules() -> tuple[str, ...]:
     """The packages and modules of the public API, in the order of the reference."""
     package = Path(importlib.import_module("maxmargin").__file__ or "").parent
-    found = {"maxmargin"}
-    for path in [*package.glob("*.py"), *package.glob("*/__init__.py"), *package.glob("tasks/*/__init__.py")]:
-        parts = path.relative_to(package).with_suffix("").parts
-        if not any(part.startswith("_") and part != "__init__" for part in parts):
-            found.add(".".join(("maxmargin", *(part for part in parts if part != "__init__"))))
-    known = [name for name in TITLES if name in found]
-    return *known, *sorted(name for name in found - {*known} - HIDDEN if names_of(name))
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    found = {f"maxmargin.{name}" for name in rooms | {path.stem for path in package.glob("*.py")} if name[0] != "_"}
+    return *TITLES, *sorted(name for name in found - {*TITLES} - HIDDEN if names_of(name))
 
 
 @cache
 def names_of(module: str) -> tuple[str, ...]:
-    """The public names of a package or module: those of its stub, its ``__all__`` or its renaming imports, or of its own."""
+    """The public names of a package: those of its stub, its ``__all__`` or its imports ``as``; of a module its own."""
     spec = find_spec(module)
     path = Path(spec.origin or "") if spec else Path()
     stub = path.with_suffix(".pyi")
@@ -131,9 +137,7 @@ def names_of(module: str) -> tuple[str, ...]:
         ]
     return tuple(
         sorted(
-            name
-            for name in exported
-            if not name.startswith("_") and not isinstance(getattr(loaded, name), ModuleType)
+            name for name in exported if not name.startswith("_") and not isinstance(getattr(loaded, name), ModuleType)
         )
     )
 
@@ -166,7 +170,7 @@ def docstring(name: Name) -> str:
     if source is None:
         return ""
     body = ast.parse(Path(importlib.import_module(source).__file__ or "").read_text(encoding="utf-8")).body
-    for node, after in zip(body, body[1:], strict=False):
+    for node, after in pairwise(body):
         targets = getattr(node, "targets", [getattr(node, "target", None)])
         if any(isinstance(one, ast.Name) and one.id == name.last for one in targets):
             value = getattr(after, "value", None)
@@ -244,9 +248,10 @@ def _page(name: Name) -> str:
     if name.kind == "data":
         return f"{_titled(name.last)}.. py:data:: {name.path}\n\n{_indented(docstring(name))}"
     text = f"{_titled(name.last)}.. {name.kind}:: {name.path}\n"
+    examples = f"\n.. minigallery:: {name.path}\n   :add-heading: Examples\n" if gallery() else ""
     if not inspect.isclass(name.value):
-        return text
-    return f"{text}   :members:\n   :show-inheritance:\n\n{_inherited(name)}"
+        return text + examples
+    return f"{text}   :members:\n   :show-inheritance:\n\n{_inherited(name)}{examples}"
 
 
 def _inherited(name: Name) -> str:

@@ -23,10 +23,14 @@ Command line
 {pages}
 """
 
-TASKS = {"align": "word-alignment", "parse": "dependency-parsing", "segment": "segmentation", "tag": "tagging"}
-"""The guide of a group where it is not named as the group is."""
-
-GUIDES = {**TASKS, "rerank": "reranking"}
+GUIDES = {
+    "align": "word-alignment",
+    "parse": "dependency-parsing",
+    "rerank": "reranking",
+    "segment": "segmentation",
+    "tag": "tagging",
+}
+"""The page of ``docs/tasks`` about each group."""
 
 
 def pages() -> dict[str, str]:
@@ -52,14 +56,15 @@ def pages() -> dict[str, str]:
 
 def _page(group: Any, name: str, top: Any) -> str:
     inside = group.context_class(group, info_name=name, parent=top)
-    guide = f"The guide: :doc:`/tasks/{GUIDES[name]}`.\n\n" if name in GUIDES else ""
+    guide = f"The guide: :doc:`/tasks/{GUIDES[name]}`.\n\n"
     head = _titled(f"maxmargin {name}", "=") + f"{_text(group.help)}\n\n{guide}"
     return head + "".join(_command(command, verb, inside) for verb, command in group.commands.items())
 
 
 def _command(command: Any, name: str, parent: Any) -> str:
     context = command.context_class(command, info_name=name, parent=parent)
-    usage = re.sub(r"\s+", " ", command.get_usage(context)).removeprefix("Usage: ")
+    usage = " ".join(command.get_usage(context).split()).removeprefix("Usage: ")
+    usage = re.sub(r"\{(\w+)\}", lambda argument: argument[1].upper(), usage)
     words = context.command_path
     return (
         f".. _{_label(words)}:\n\n"
@@ -105,4 +110,6 @@ def _paragraphs(help: str | None) -> str:
 def _text(help: str | None) -> str:
     """Plain text as reStructuredText; names of options and what is in backticks are code."""
     pieces = re.split(r"(``?[^`]+``?|(?<![\w-])--?[A-Za-z][\w-]*)", " ".join((help or "").split()))
-    return "".join(f"``{one.strip('`')}``" if at % 2 else re.sub(r"([\\*`|_<>])", r"\\\1", one) for at, one in enumerate(pieces))
+    return "".join(
+        f"``{one.strip('`')}``" if at % 2 else re.sub(r"([\\*`|_<>])", r"\\\1", one) for at, one in enumerate(pieces)
+    )

@@ -25,11 +25,16 @@ def for_the_site(app: Sphinx, name: str, content: list[str]) -> None:
 
 
 def cards(app: Sphinx, document: nodes.document, name: str) -> None:
-    """Mark the lists of the landing page whose items begin with a link, which its style shows as cards."""
-    if name == app.config.root_doc:
-        for found in document.findall(nodes.bullet_list):
-            if all(next(iter(item.findall(nodes.reference)), None) is not None for item in found.children):
-                found["classes"].append("cards")
+    """Make cards of the lists of the landing page whose items begin with a link, for its style, and drop the colons."""
+    if name != app.config.root_doc:
+        return
+    for found in document.findall(nodes.bullet_list):
+        starts = [item.next_node(nodes.paragraph) for item in found.children]
+        if all(isinstance(start[0], nodes.reference) for start in starts):
+            found["classes"].append("cards")
+            for start in starts:
+                words = start[1].astext().removeprefix(": ")
+                start[1] = nodes.Text(words[:1].upper() + words[1:])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

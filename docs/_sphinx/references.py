@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from docutils import nodes
-from sphinx.addnodes import pending_xref
+from sphinx.addnodes import desc_signature, pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.nodes import find_pending_xref_condition, make_refnode
@@ -66,25 +66,38 @@ class PythonNames(SphinxPostTransform):
         """What to put in place of a reference; None if it stands for nothing."""
         objects = self.env.domains.python_domain.objects
         target = node["reftarget"].removeprefix("mm.")
-        for path in _paths(node.get("py:module") or "", node.get("py:class") or "", target):
+        for path in _paths(*_scope(node), target):
             value, member = _found(path)
             if value is None:
                 continue
             name = _public().get(id(value))
             anchor = f"{name.path}.{member}".rstrip(".") if name else getattr(value, "__name__", "")
             if (entry := objects.get(anchor)) is not None:
-                return make_refnode(self.app.builder, self.env.current_document.docname, entry.docname, entry.node_id, shown)
+                return make_refnode(
+                    self.app.builder, self.env.current_document.docname, entry.docname, entry.node_id, shown
+                )
             return shown
         in_docstring = isinstance(shown, nodes.literal)
         elsewhere = not target.startswith("maxmargin") and ("." in target or hasattr(builtins, target))
         return shown if elsewhere or not in_docstring else None
 
 
+def _scope(node: pending_xref) -> tuple[str, str]:
+    """The module and the class or function that a reference is in."""
+    above = node.parent
+    while above is not None and not isinstance(above, desc_signature):
+        above = above.parent
+    if above is not None:
+        return above["module"], above["fullname"].split(".")[0]
+    return node.get("py:module") or "", node.get("py:class") or ""
+
+
 def _paths(module: str, cls: str, target: str) -> list[str]:
-    """The names that a target may stand for, seen from a class or module."""
+    """The names that a target may stand for, seen from a module and a class or function in it."""
     value, _ = _found(f"{module}.{cls}".rstrip("."))
-    home = getattr(value, "__module__", module)
-    return [path.lstrip(".") for path in (target, f"{module}.{cls}.{target}", f"{module}.{target}", f"{home}.{target}")]
+    homes = [base.__module__ for base in value.__mro__] if isinstance(value, type) else [module]
+    seen = (target, f"{module}.{cls}.{target}", f"{module}.{target}", *(f"{home}.{target}" for home in homes))
+    return [path.lstrip(".") for path in seen]
 
 
 @cache
@@ -94,7 +107,7 @@ def _public() -> dict[int, api.Name]:
 
 @cache
 def _found(path: str) -> tuple[Any, str]:
-    """The class, function or module that a path names, and the rest of the path: a member of a class; None for no such."""
+    """The class, function or module that a path names, or None, and the rest of the path: a member of the class."""
     parts = path.split(".")
     if parts[0] != "maxmargin":
         return None, ""

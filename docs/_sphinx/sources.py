@@ -109,7 +109,7 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
     files |= {
         path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*") if path.suffix in {".png", ".svg", ".jpg"}
     }
-    for name, page in pages().items():
+    for page in pages().values():
         for match in links(page.read_text(encoding="utf-8")):
             place = place_of(page.parent / match[0])
             if place is not None and place.startswith(FILES):
