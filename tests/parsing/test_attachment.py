@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
-from maxmargin.tasks.parsing.io.treebank import read_treebank
+from maxmargin.tasks.parsing.io.treebank import FileError, read_treebank
 from maxmargin.tasks.parsing.metrics.attachment import CONTENT, FUNCTIONAL, MEASURES, UNIVERSAL, evaluate
 
 RELATIONS = ["nsubj", "obj", "obl:tmod", "det", "case", "punct", "aux:pass", "root"]
+
+
+def leads_to_root(heads, token):
+    """Whether a walk over heads ends at the root."""
+    for _ in heads:
+        token = heads[token - 1] if token else 0
+    return token == 0
 
 
 def made(rng, like=None):
@@ -25,6 +32,10 @@ def made(rng, like=None):
             if row[6] == row[0]:
                 row[6] = "0"
         rows.append([str(cell) for cell in row])
+        if like:
+            heads = [int(one[6]) for one in [*rows, *like[j + 1 :]]]
+            if not leads_to_root(heads, j + 1):
+                rows[j][6] = like[j][6]
     return rows
 
 
@@ -103,3 +114,24 @@ def test_other_words_are_refused(tmp_path):
         evaluate(bank(tmp_path / "g", [rows]), bank(tmp_path / "h", [other]))
     with pytest.raises(ValueError, match="gold has 1 sentences with 1 tokens, and the predictions have 2 with 2"):
         evaluate(bank(tmp_path / "g", [rows]), bank(tmp_path / "h", [rows, rows]))
+
+
+def test_heads_that_are_no_tree_are_refused(tmp_path):
+    rows = [[str(j), "w", "_", "X", "_", "_", head, "dep", "_", "_"] for j, head in ((1, "0"), (2, "1"), (3, "2"))]
+    gold = bank(tmp_path / "g", [rows[:1], rows])
+    for heads in (("3", "1", "2"), ("2", "1", "0")):
+        wrong = [[*row[:6], head, *row[7:]] for row, head in zip(rows, heads, strict=True)]
+        system = bank(tmp_path / "s", [rows[:1], wrong])
+        for pair in ((gold, system), (system, gold)):
+            with pytest.raises(FileError, match=r"s, line [345]: from here the heads lead around in a circle, not to"):
+                evaluate(*pair)
+    several = bank(tmp_path / "r", [rows[:1], [[*row[:6], "0", *row[7:]] for row in rows]])
+    assert evaluate(gold, several).uas == 0.5
+
+
+def test_scores_of_trees_without_relations(tmp_path):
+    rows = [["1", "w", "_", "X", "_", "_", "0", "root", "_", "_"]]
+    gold, bare = bank(tmp_path / "g", [rows]), bank(tmp_path / "s", [[[*rows[0][:7], "_", "_", "_"]]])
+    for pair, what in (((gold, bare), "predicted"), ((bare, gold), "gold")):
+        with pytest.warns(UserWarning, match=f"the {what} trees have no relations"):
+            assert evaluate(*pair).uas == 1.0

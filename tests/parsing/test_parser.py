@@ -77,7 +77,8 @@ def test_the_best_trees_come_first(parser, banks):
 
 def test_trees_may_be_given(banks):
     train = banks[0].part(0, 20)
-    words = [[{"form": cell} for cell in own] for own in train.table.by_sentence(1)]
+    pairs = zip(train.table.by_sentence(1), train.table.by_sentence(3), strict=True)
+    words = [[{"form": form, "upos": tag} for form, tag in zip(*pair, strict=True)] for pair in pairs]
     given = DependencyParser(order=1, bits=12, max_iter=2).fit(words, train.trees(), dev=(words, train.trees()))
     assert given.score(words, train.trees()) > 0.5
     assert given.solution_ is not None
@@ -151,6 +152,101 @@ def test_bad_input(parser, banks):
 def test_bad_training_data(X, y, message):
     with pytest.raises(ValueError, match=message):
         DependencyParser(bits=10).fit(X, y)
+
+
+def conll(*sentences):
+    """The text of sentences given as ``word/tag/head/relation`` with spaces between them."""
+    blocks = []
+    for sentence in sentences:
+        rows = [cell.split("/") for cell in sentence.split()]
+        blocks.append("".join(f"{j}\t{w}\t_\t{t}\t_\t_\t{h}\t{r}\t_\t_\n" for j, (w, t, h, r) in enumerate(rows, 1)))
+    return "\n".join(blocks) + "\n"
+
+
+GOOD = "the/DET/2/det cat/NOUN/3/nsubj sleeps/VERB/0/root"
+ROOTS = "the/DET/2/det cat/NOUN/0/root sleeps/VERB/0/root"
+
+
+def test_sentences_with_several_roots(tmp_path):
+    train, model = tmp_path / "train.conllu", str(tmp_path / "parser.mm")
+    train.write_text(conll(GOOD, ROOTS, GOOD, ROOTS))
+    said = failed("parse", "train", str(train), "--out", model, "--bits", "10")
+    assert "train.conllu, line 7: this is a second token below the root, 0; 2 of 4 sentences have several" in said
+    assert "--several-roots" in said
+    bank = read_treebank(train)
+    with pytest.raises(ValueError, match="line 7: this is a second token below the root"):
+        DependencyParser(bits=10).fit(bank)
+    with pytest.raises(ValueError, match="sentence 1, token 2: this is a second token below the root"):
+        DependencyParser(bits=10).fit([[{"form": "a"}] * 3] * 2, [([0, 1, 1], ["x"] * 3), ([2, 0, 0], ["x"] * 3)])
+    run("parse", "train", str(train), "--out", model, "--bits", "10", "--several-roots", "--passes", "2")
+    assert not ParserModel.load(model).encoder.trees.single_root
+    assert not DependencyParser.load(model).single_root
+    roots = DependencyParser(bits=10, order=1, single_root=False).fit(bank.part(1, 2)).predict(bank.part(1, 2))
+    assert roots[0][0].tolist() == [2, 0, 0]
+    one = DependencyParser(bits=10, max_iter=2).fit(bank.part(0, 1), dev=bank)  # which may have several
+    assert [(heads == 0).sum() for heads, _ in one.predict(bank)] == [1] * 4
+
+
+def test_heads_that_lead_around_in_a_circle(tmp_path):
+    path, good = tmp_path / "cycle.conllu", tmp_path / "good.conllu"
+    path.write_text(conll(GOOD, "a/DET/2/det b/NOUN/1/obj c/VERB/0/root"))
+    good.write_text(conll(GOOD, GOOD))
+    model = str(tmp_path / "parser.mm")
+    message = "cycle.conllu, line 5: from here the heads lead around in a circle, not to the root, 0"
+    assert message in failed("parse", "train", str(path), "--out", model)
+    assert message in failed("parse", "train", str(good), "--dev", str(path), "--out", model)
+    run("parse", "train", str(good), "--out", model, "--bits", "10")
+    assert message in failed("parse", "evaluate", model, str(path))
+    words = conll("the/DET/2/det cat/NOUN/1/nsubj sleeps/VERB/2/root", GOOD)
+    path.write_text(words)
+    assert "cycle.conllu, line 1: from here" in failed("parse", "evaluate", str(path), str(good))
+    assert "cycle.conllu, line 1: from here" in failed("parse", "evaluate", str(good), str(path))
+
+
+def test_heads_without_relations(tmp_path):
+    path, model, out = tmp_path / "bare.conllu", str(tmp_path / "parser.mm"), str(tmp_path / "out.conllu")
+    path.write_text(conll(GOOD, "the/DET/2/_ cat/NOUN/3/nsubj sleeps/VERB/0/_"))
+    said = failed("parse", "train", str(path), "--out", model, "--bits", "10")
+    assert "bare.conllu, line 5: there is no relation, and none at 2 of 6 tokens" in said
+    assert "--unlabeled" in said
+    run("parse", "train", str(path), "--out", model, "--bits", "10", "--unlabeled", "--passes", "3")
+    run("parse", "predict", model, str(path), "--out", out)
+    assert [relations for _, relations in read_treebank(out).trees()] == [["_"] * 3] * 2
+    ended = runner.invoke(app, ["parse", "evaluate", model, str(path), "--json"])
+    assert "warning: the predicted trees have no relations (_): UAS alone says something" in ended.stderr
+    assert json.loads(ended.stdout)["UAS"] == 1.0
+    assert not DependencyParser.load(model).labeled
+    bank = read_treebank(path)
+    with pytest.warns(UserWarning, match="the predicted trees have no relations"):
+        assert DependencyParser(bits=10, labeled=False).fit(bank).evaluate(bank).uas == 1.0
+
+
+def test_sentences_without_tags(tmp_path):
+    path, model = tmp_path / "words.conllu", str(tmp_path / "parser.mm")
+    tagged, bare = conll(GOOD, GOOD), conll(GOOD, GOOD.replace("DET", "_").replace("NOUN", "_"))
+    path.write_text(bare)
+    command = ["parse", "train", str(path), "--out", model, "--bits", "10", "--passes", "2"]
+    place = "words.conllu, line 5: there is no tag (UPOS), and none at 2 of 6 tokens"
+    assert f"{place}; a parser learns much from tags" in runner.invoke(app, command).stderr
+    assert "warning" not in runner.invoke(app, ["parse", "predict", model, str(path)]).stderr  # as in training
+    path.write_text(tagged)
+    assert "warning" not in runner.invoke(app, command).stderr
+    path.write_text(bare)
+    assert f"{place}, unlike in training" in runner.invoke(app, ["parse", "predict", model, str(path)]).stderr
+    with pytest.warns(UserWarning, match="line 5: there is no tag"):
+        DependencyParser.load(model).predict(read_treebank(path))
+
+
+@pytest.mark.parametrize("form", ["bom", "crlf"])
+def test_files_of_other_systems(form, tmp_path):
+    text = conll(GOOD, GOOD)
+    data = b"\xef\xbb\xbf" + text.encode() if form == "bom" else text.replace("\n", "\r\n").encode()
+    path, model, out = tmp_path / "train.conllu", str(tmp_path / "parser.mm"), tmp_path / "out.conllu"
+    path.write_bytes(data)
+    run("parse", "train", str(path), "--out", model, "--bits", "10", "--passes", "2")
+    run("parse", "predict", model, str(path), "--out", str(out))
+    assert out.read_bytes() == data.removeprefix(b"\xef\xbb\xbf")
+    assert json.loads(run("parse", "evaluate", str(out), str(path), "--json"))["LAS"] == 1.0
 
 
 def test_no_sentences(parser, banks):

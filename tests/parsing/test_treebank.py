@@ -90,3 +90,36 @@ def test_made_up_sentences_are_trees(tmp_path):
     bank = read_treebank(tmp_path / "d.conllu")
     assert len(bank) == 30
     assert all((heads == 0).sum() == 1 for heads, _ in bank.trees())
+
+
+@pytest.mark.parametrize(
+    ("heads", "codes", "names", "message"),
+    [
+        ([3, 3, 4, 0], [0] * 4, ["x"], "line 7: the head 4 is not one of the other tokens, 1 to 3, or 0 for the root"),
+        ([3, 2, 0, 0], [0] * 4, ["x"], "line 5: the head 2 is not one of the other tokens"),
+        ([3, 3, -1, 0], [0] * 4, ["x"], "line 7: the head -1"),
+        ([3, 3, 0, 1], [0] * 4, ["x"], "line 9: the head 1 is not one of the other tokens, 1 to 1"),
+        ([3.0, 3.0, 0.0, 0.0], [0] * 4, ["x"], "heads must be integers"),
+        ([3, 3, 0, 0], [0, 1, 0, 0], ["x"], "line 5: the relation 1 has no name, as there are 1"),
+        ([3, 3, 0, 0], [0] * 4, ["a b"], "a relation must be a text without spaces, got 'a b'; use _ for none"),
+        ([3, 3, 0, 0], [0] * 4, [""], "a relation must be a text without spaces"),
+        ([3, 3, 0, 0], [0] * 4, [7], "a relation must be a text without spaces"),
+        ([3, 3, 0, 0], [0] * 3, ["x"], "there are 4 tokens, and 4 heads and 3 relations"),
+    ],
+)
+def test_trees_that_a_file_cannot_hold(tmp_path, heads, codes, names, message):
+    path, out = tmp_path / "a.conllu", tmp_path / "b.conllu"
+    path.write_text(TEXT)
+    with pytest.raises(ValueError, match=message):
+        write_treebank(read_treebank(path), np.array(heads), (np.array(codes, dtype=np.int32), names), out=out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("token", "name"), [({"form": "a\tb"}, "word"), ({"form": ""}, "word"), ({"lemma": "a\n"}, "lemma")]
+)
+def test_cells_that_a_file_cannot_hold(token, name):
+    rows = [{"form": "Go", "head": 0, "deprel": "root"}, {"form": "on", "head": 1, "deprel": "prt", **token}]
+    bank = Treebank.of([rows])
+    with pytest.raises(ValueError, match=f"sentence 0, token 1: {name} is .* and a cell of CoNLL-U is not empty"):
+        write_treebank(bank, bank.heads, bank.relations, out=io.BytesIO())

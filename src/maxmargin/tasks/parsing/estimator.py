@@ -10,6 +10,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.explanation.result import Explanation
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.solver import Solver
@@ -34,6 +35,9 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         order: 1 to score arcs alone, 2 for neighboring arcs, too: siblings and grandparents.
         bits: features are hashed to ``2^bits`` weights.
         aggressiveness: how far MIRA goes to mend an error.
+        single_root: whether exactly one token of a sentence is below the root. Training trees with more are refused;
+            with False every sentence may have several.
+        labeled: whether arcs have relations; with False heads alone are learned, and predicted relations are ``_``.
         solver: "auto" for MIRA, or a solver object of :mod:`maxmargin.solvers`, for example ``mm.BlockFrankWolfe()``,
             whose result comes with a certified duality gap.
         C: regularization of solvers that minimize the objective, larger means less; MIRA has none.
@@ -62,6 +66,8 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         order: int = ORDER,
         bits: int = BITS,
         aggressiveness: float = AGGRESSIVENESS,
+        single_root: bool = True,
+        labeled: bool = True,
         solver: Solver | str = "auto",
         C: float = 1.0,
         tol: float = 1e-2,
@@ -75,6 +81,7 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.order, self.bits, self.aggressiveness, self.solver = order, bits, aggressiveness, solver
+        self.single_root, self.labeled = single_root, labeled
         self.C, self.tol, self.max_iter, self.max_seconds, self.patience = C, tol, max_iter, max_seconds, patience
         self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
         self.verbose, self.callbacks = verbose, callbacks
@@ -90,7 +97,12 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         names = "C", "tol", "max_iter", "max_seconds", "patience", "n_jobs", "random_state", "checkpoint"
         own = {name: getattr(self, name) for name in (*names, "verbose", "callbacks", "solver")}
         settings = ParserSettings(
-            order=self.order, bits=self.bits, aggressiveness=self.aggressiveness, training=Settings(**own)
+            order=self.order,
+            bits=self.bits,
+            aggressiveness=self.aggressiveness,
+            single_root=self.single_root,
+            labeled=self.labeled,
+            training=Settings(**own),
         )
         held = None if dev is None else with_trees(_bank(dev[0]), dev[1]) if _is_pair(dev) else _bank(dev)
         model = train_parser(with_trees(_bank(X), y), settings, dev=held)
@@ -116,6 +128,10 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         """Return the tree of each sentence: heads, counted from 1 with 0 for the root, and relations."""
         return self._model().predict(X)
 
+    def explain(self, x: Any, **options: Any) -> Explanation:
+        """Explain the prediction for one sentence; see :meth:`ParserModel.explain`."""
+        return self._model().explain(x, **options)
+
     def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """Return the ``k`` best trees of each sentence with their scores, best first."""
         return self._model().k_best(X, k)
@@ -136,7 +152,9 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path, **settings: Any) -> Self:
         """Return a parser with the model of a file; settings are those of the constructor."""
         model = ParserModel.load(path)
-        parser = cls(**{"order": model.encoder.trees.order, "bits": model.encoder.trees.bits, **settings})
+        trees = model.encoder.trees
+        own = {"order": trees.order, "bits": trees.bits, "single_root": trees.single_root}
+        parser = cls(**{**own, "labeled": model.encoder.labeled, **settings})
         parser.model_ = model
         return parser
 

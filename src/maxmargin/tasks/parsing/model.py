@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _threads
+from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin.explanation.explain import explain_batch
 from maxmargin.explanation.result import Explanation
@@ -22,8 +24,9 @@ from maxmargin.tasks.common.tokens.table import WORD, Codes
 from maxmargin.tasks.parsing.encoder.parsing import ParsingEncoder
 from maxmargin.tasks.parsing.encoder.relations import RelationOf
 from maxmargin.tasks.parsing.encoder.tokens import Nodes
+from maxmargin.tasks.parsing.io.checks import check_trees, missing_tags
 from maxmargin.tasks.parsing.io.treebank import Tree, Treebank
-from maxmargin.tasks.parsing.metrics.attachment import AttachmentScores, compare
+from maxmargin.tasks.parsing.metrics.attachment import AttachmentScores, compare, warn_unlabeled
 
 BLOCK = 1000
 """Sentences that are parsed at a time."""
@@ -52,6 +55,13 @@ class ParserModel(Model):
     def parse(self, bank: Treebank) -> tuple[IntArray, tuple[Codes, list[str]]]:
         """Return heads of all tokens, counted from 1 in their sentence, and their relations as codes and names."""
         encoder = self.encoder
+        numbers = encoder.trees.numbers
+        if numbers is not None and not numbers.without_tags and (missing := missing_tags(bank)):
+            warnings.warn(
+                f"{missing}, unlike in training; trees will be worse, so tag the sentences first (maxmargin tag)",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
         heads = np.zeros(bank.n_tokens, dtype=np.int64)
         codes = np.zeros(bank.n_tokens, dtype=np.int32)
         with _threads.threads(self.n_jobs):
@@ -81,7 +91,10 @@ class ParserModel(Model):
     def evaluate(self, X: Any, y: Sequence[Tree] | None = None) -> AttachmentScores:
         """Return the attachment scores of predicted trees; without ``y`` gold trees are those of ``X``."""
         bank = with_trees(self.encoder.parse(X), y)
-        return compare(bank, *self.parse(bank))
+        check_trees(bank)
+        heads, relations = self.parse(bank)
+        warn_unlabeled(bank.relations, relations)
+        return compare(bank, heads, relations)
 
     def score(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the share of tokens with the right head and relation, subtypes of relations aside (LAS)."""
@@ -101,10 +114,11 @@ class ParserModel(Model):
                 return float(metric(bank.trees(), model.predict(bank)))
             return model.score(bank)
 
+        check_trees(bank)
         return score
 
-    def explain(
-        self, x: Any, *, against: Any = None, at: int | None = None, feature_names: None = None, relation: bool = False
+    def explain(  # type: ignore[override]
+        self, x: Any, *, against: Any = None, at: int | None = None, relation: bool = False
     ) -> Explanation:
         """Explain the tree of one sentence, or with ``relation`` the relation of one token in its tree.
 
@@ -114,11 +128,8 @@ class ParserModel(Model):
                 ``relation`` the other relation. None for the runner-up.
             at: the number of a token, from 0: the best tree in which it has another head; or the token whose relation
                 is explained.
-            feature_names: none, as features have the names of their templates.
             relation: whether to explain the relation of the token ``at``.
         """
-        if feature_names is not None:
-            raise ValueError("a parser names its features itself; leave feature_names out")
         bank = x if isinstance(x, Treebank) else self.encoder.parse([x])
         if bank.n_sentences != 1:
             raise ValueError(f"explain takes one sentence, got {bank.n_sentences}")

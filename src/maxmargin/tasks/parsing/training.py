@@ -6,12 +6,14 @@ Relations come first, as from then on Ctrl-C leaves a whole parser.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from maxmargin import _checks, _threads
+from maxmargin._callers import callers_level
 from maxmargin.datasets import Examples
 from maxmargin.models.base import Model, Training
 from maxmargin.solvers import Mira
@@ -22,6 +24,7 @@ from maxmargin.tasks.parsing.encoder.heads import HeadEncoder, lifted
 from maxmargin.tasks.parsing.encoder.parsing import ParsingEncoder
 from maxmargin.tasks.parsing.encoder.relations import RelationEncoder
 from maxmargin.tasks.parsing.encoder.tokens import Nodes
+from maxmargin.tasks.parsing.io.checks import check_relations, check_trees, missing_tags
 from maxmargin.tasks.parsing.io.treebank import Treebank
 from maxmargin.tasks.parsing.model import ParserModel
 from maxmargin.training import Settings, train_examples
@@ -36,10 +39,15 @@ class ParserSettings:
         bits: features of trees are hashed to ``2^bits`` weights, those of relations to as many columns.
         training: settings of each of the problems; "auto" stands for MIRA, with so many passes as ``max_iter`` says.
         aggressiveness: of MIRA.
+        single_root: whether exactly one token of a sentence is below the root; training trees with more are refused.
+        labeled: whether arcs have relations; training tokens without one are refused. If not, heads alone are trained,
+            and predicted relations are ``_``.
     """
 
     order: int = ORDER
     bits: int = BITS
+    single_root: bool = True
+    labeled: bool = True
     training: Settings = field(default_factory=lambda: Settings(C=1.0))
     aggressiveness: float = AGGRESSIVENESS
 
@@ -47,6 +55,8 @@ class ParserSettings:
         _checks.integer("order", self.order, least=1, most=2)
         _checks.integer("bits", self.bits, least=3, most=30)
         _checks.positive("aggressiveness", self.aggressiveness)
+        _checks.flag("single_root", self.single_root)
+        _checks.flag("labeled", self.labeled)
 
     def stage(self, name: str, passes: int) -> Settings:
         """Settings of one of the problems."""
@@ -73,17 +83,25 @@ def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev:
         raise ValueError("there are no sentences to train on; give at least one")
     if dev is not None and not dev.n_sentences:
         raise ValueError("dev data: there are no sentences; give at least one, or leave dev out")
+    bank = checked(bank, settings)
+    if missing := missing_tags(bank):
+        warnings.warn(
+            f"{missing}; a parser learns much from tags, so tag the sentences first (maxmargin tag), those to be "
+            "parsed as well",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
     with _threads.threads(settings.training.n_jobs):
         heads, changed = lifted(bank.heads, bank.lengths)
         gold = list(Ragged(heads, offsets_of(bank.lengths)))
-        encoder = HeadEncoder(bits=settings.bits).learn(bank, gold)
+        encoder = HeadEncoder(bits=settings.bits, single_root=settings.single_root).learn(bank, gold)
         nodes = encoder.nodes(bank)
         held = None if dev is None else (encoder.nodes(dev), dev.heads)
         if held is None and settings.training.patience is not None:
             raise ValueError("patience counts dev scores: give dev data as well")
         passes = PASSES if settings.training.max_iter is None else settings.training.max_iter
         relations = _relations(bank, nodes, settings, passes)
-        if _record(relations).interrupted:
+        if relations.training is not None and relations.training.interrupted:
             raise KeyboardInterrupt("no trees were trained yet")
         trees = _trees(encoder, nodes, heads, settings.stage("first", passes), held)
         stopped = _record(trees).interrupted
@@ -109,6 +127,15 @@ def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev:
     weights = np.concatenate([trees.weights, relations.weights])
     training = replace(_record(trees), interrupted=stopped)
     return ParserModel(weights, whole, metadata, settings.training.n_jobs, training=training)
+
+
+def checked(bank: Treebank, settings: ParserSettings) -> Treebank:
+    """The treebank that a parser is trained on; FileError if it has not the trees and relations that are asked for."""
+    check_trees(bank, single_root=settings.single_root)
+    if not settings.labeled:
+        return bank.without_relations()
+    check_relations(bank)
+    return bank
 
 
 def _record(model: Model) -> Training:
@@ -144,5 +171,7 @@ def _relations(bank: Treebank, nodes: Nodes, settings: ParserSettings, passes: i
     numbers = np.argsort(order)[codes]
     encoder = RelationEncoder(tuple(names[at] for at in order), settings.bits)
     fitted, batch, gold = encoder.fit((nodes, bank.heads), numbers)
+    if len(names) == 1:  # there is nothing to choose
+        return Model(np.zeros(fitted.n_weights), fitted)
     own = replace(settings.stage("relations", passes), patience=None)  # there is no dev score of relations alone
     return train_examples(Examples(fitted, batch, gold), own)

@@ -26,6 +26,13 @@ def train(
     aggressiveness: Annotated[
         float, typer.Option("--aggressiveness", min=1e-6, help="How far the weights move to mend an error.")
     ] = AGGRESSIVENESS,
+    single_root: Annotated[
+        bool,
+        typer.Option(
+            "--single-root/--several-roots", help="Whether one token of each sentence is below the root, or any."
+        ),
+    ] = True,
+    unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Train heads alone; relations become _.")] = False,
     bits: Annotated[int, typer.Option("--bits", min=10, max=30, help="Hash features to 2^BITS weights.")] = BITS,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -38,14 +45,15 @@ def train(
     checkpoints = Checkpoints(out)
     with errors_as_lines(checkpoints.summary):
         once([treebank, dev])
+        from maxmargin.tasks.parsing.io.checks import check_trees
         from maxmargin.tasks.parsing.io.treebank import read_treebank
-        from maxmargin.tasks.parsing.training import ParserSettings, train_parser
+        from maxmargin.tasks.parsing.training import ParserSettings, checked, train_parser
         from maxmargin.training import Settings
 
         bank, held = read_treebank(treebank), None if dev is None else read_treebank(dev)
         banks = {"train": bank} | ({} if held is None else {"dev": held})
-        _ = [one.heads for one in banks.values()]  # wrong ones are refused before older checkpoints are removed
         chosen = f"order {order}, passes {passes}, aggressiveness {aggressiveness}, bits {bits}, seed {seed}"
+        chosen += f"{'' if single_root else ', several roots'}{', unlabeled' if unlabeled else ''}"
         digests = [f"{name} {hashlib.sha256(one.data or b'').hexdigest()[:12]}" for name, one in banks.items()]
         fingerprint = ", ".join([*digests, chosen])
         training = Settings(
@@ -56,7 +64,17 @@ def train(
             checkpoint=checkpoints.checkpoint(save_every, fingerprint),
             verbose=True,
         )
-        settings = ParserSettings(order=order, bits=bits, aggressiveness=aggressiveness, training=training)
+        settings = ParserSettings(
+            order=order,
+            bits=bits,
+            aggressiveness=aggressiveness,
+            single_root=single_root,
+            labeled=not unlabeled,
+            training=training,
+        )
+        _ = checked(bank, settings)  # wrong trees are refused before older checkpoints are removed
+        if held is not None:
+            check_trees(held)
         checkpoints.begin(resume)
         model = train_parser(bank, settings, dev=held)
         checkpoints.save(model)

@@ -65,8 +65,7 @@ class HeadEncoder(Encoder):
 
     def learn(self, parsed: Treebank, y: Sequence[Any]) -> Self:
         """See :meth:`Encoder.learn`."""
-        roots = all((np.asarray(heads) == 0).sum() == 1 for heads in y)
-        return replace(self, numbers=TokenNumbers.learn(parsed.table), single_root=self.single_root and roots)
+        return replace(self, numbers=TokenNumbers.learn(parsed.table))
 
     def nodes(self, bank: Treebank) -> Nodes:
         """Return the nodes of sentences."""

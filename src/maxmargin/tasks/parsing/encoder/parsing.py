@@ -36,6 +36,11 @@ class ParsingEncoder(Encoder):
         """All relations."""
         return self.relations.classes
 
+    @property
+    def labeled(self) -> bool:
+        """Whether there are relations to choose from."""
+        return self.classes != ("_",)
+
     def parse(self, X: Any) -> Treebank:
         """Return the sentences as a treebank."""
         return self.trees.parse(X)

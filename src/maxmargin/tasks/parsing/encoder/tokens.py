@@ -14,6 +14,7 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.tokens.table import WORD, TokenTable, packed
 from maxmargin.tasks.parsing.encoder.templates import ATTRIBUTES
+from maxmargin.tasks.parsing.io.treebank import MISSING
 
 _COLUMNS = (WORD, "lemma", "upos", "xpos", "feats")
 _MADE = ("suffix", "prefix", "shape")
@@ -89,6 +90,12 @@ class TokenNumbers:
         """The columns that were filled in training."""
         known = dict(zip(ATTRIBUTES, self.known, strict=True))
         return tuple(column for column in _COLUMNS if known[column].keys() - {"_"})
+
+    @property
+    def without_tags(self) -> bool:
+        """Whether some tokens of the training data had no tag."""
+        known = self.known[ATTRIBUTES.index("upos")]
+        return any(value in known for value in MISSING)
 
     def nodes(self, table: TokenTable) -> Nodes:
         """Return the nodes of a table of tokens."""

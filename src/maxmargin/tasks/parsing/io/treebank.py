@@ -17,6 +17,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
+from maxmargin.structures._arrays import integers
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.files.text import AnyPath, name_of, open_output, read_text
 from maxmargin.tasks.common.files.text import FileError as FileError
@@ -28,6 +29,9 @@ from maxmargin.tasks.common.tokens.table import Codes, TokenTable
 
 Tree = tuple[IntArray, list[str]]
 """Heads of the tokens of a sentence, counted from 1, with 0 for the root, shape ``(n,)``, and their relations."""
+
+MISSING = ("_", "")
+"""Cells that hold nothing."""
 
 _ID, _HEAD, _RELATION = (CONLLU.index(name) for name in ("id", "head", "deprel"))
 
@@ -98,6 +102,13 @@ class Treebank:
             for first, last in pairwise(self.table.sentences.tolist())
         ]
 
+    def without_relations(self) -> Treebank:
+        """The same sentences and heads, with the relation ``_`` at all tokens."""
+        found = Treebank(self.table, self.data)
+        vars(found)["heads"] = self.heads
+        vars(found)["relations"] = np.zeros(self.n_tokens, dtype=np.int32), ["_"]
+        return found
+
     def part(self, first: int, last: int) -> Treebank:
         """The sentences ``first`` to ``last - 1``, without the text of their file."""
         return Treebank(self.table.part(first, last))
@@ -155,21 +166,16 @@ def write_treebank(
     Args:
         treebank: the sentences.
         heads: head of each token in its sentence, from 1, and 0 for the root, shape ``(n_tokens,)``.
-        relations: relations as codes, shape ``(n_tokens,)``, and their names.
+        relations: relations as codes, shape ``(n_tokens,)``, and their names, ``_`` for none.
         out: a binary stream or a file name, compressed if it ends in ``.gz``; ``-`` is standard output.
     """
-    codes, names = relations
-    n = treebank.n_tokens
-    if heads.shape != (n,) or codes.shape != (n,):
-        raise ValueError(
-            f"there are {n} tokens, and {len(heads)} heads and {len(codes)} relations; give each token one"
-        )
+    heads, codes, names = _checked_trees(treebank, heads, *relations)
     if treebank.data is None:
         treebank = _with_text(treebank)
     assert treebank.data is not None
     table = treebank.table
     texts = [str(head).encode() for head in range(int(heads.max(initial=0)) + 1)]
-    both = np.stack([heads, codes.astype(np.int64) + len(texts)], axis=1).reshape(-1)
+    both = np.stack([heads, codes + len(texts)], axis=1).reshape(-1)
     begin, end = (
         np.stack([table.places(_HEAD)[side], table.places(_RELATION)[side]], axis=1).reshape(-1) for side in (0, 1)
     )
@@ -178,10 +184,49 @@ def write_treebank(
         stream.write(content)
 
 
+def _checked_trees(
+    treebank: Treebank, heads: IntArray, codes: Codes, names: Sequence[str]
+) -> tuple[IntArray, IntArray, Sequence[str]]:
+    """Heads, codes of relations and their names; ValueError if they cannot be those of the treebank."""
+    n = treebank.n_tokens
+    heads, codes = np.asarray(heads), np.asarray(codes)
+    if heads.shape != (n,) or codes.shape != (n,):
+        raise ValueError(
+            f"there are {n} tokens, and {heads.size} heads and {codes.size} relations; give each token one"
+        )
+    whole = (integers(heads, "heads"), integers(codes, "the codes of relations"))
+    lengths = np.repeat(treebank.lengths, treebank.lengths)
+    wrong = np.flatnonzero((whole[0] < 0) | (whole[0] > lengths) | (whole[0] == treebank.places))
+    if wrong.size:
+        token = int(wrong[0])
+        raise ValueError(
+            f"{treebank.table.where(token)}: the head {int(whole[0][token])} is not one of the other tokens, 1 to "
+            f"{int(lengths[token])}, or 0 for the root; give heads within their sentence"
+        )
+    wrong = np.flatnonzero((whole[1] < 0) | (whole[1] >= len(names)))
+    if wrong.size:
+        token = int(wrong[0])
+        raise ValueError(
+            f"{treebank.table.where(token)}: the relation {int(whole[1][token])} has no name, as there are "
+            f"{len(names)}; give codes from 0"
+        )
+    for name in names:
+        if not isinstance(name, str) or not name or any(c.isspace() for c in name):
+            raise ValueError(f"a relation must be a text without spaces, got {shown(name)}; use _ for none")
+    return (*whole, names)
+
+
 def _with_text(treebank: Treebank) -> Treebank:
-    """The same sentences as the text of a file."""
+    """The same sentences as the text of a file; ValueError for a cell that a line of CoNLL-U cannot hold."""
     table = treebank.table
     columns = [table.cells(column) for column in range(len(table.columns))]
+    for name, own in zip(table.columns, columns, strict=True):
+        for token, cell in enumerate(own):
+            if not cell or "\t" in cell or "\n" in cell or "\r" in cell:
+                raise ValueError(
+                    f"{table.where(token)}: {name} is {shown(cell)}, and a cell of CoNLL-U is not empty and has no tab "
+                    "or line break; write _ for nothing, and a space for a tab"
+                )
     columns[_ID] = [str(place) for place in treebank.places.tolist()]
     rows = ["\t".join(row) for row in zip(*columns, strict=True)]
     bounds = pairwise(table.sentences.tolist())

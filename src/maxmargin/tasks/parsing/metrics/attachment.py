@@ -13,17 +13,20 @@ relation.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin._callers import callers_level
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common import resampling
 from maxmargin.tasks.common.resampling import Interval
 from maxmargin.tasks.common.tokens.table import WORD, Codes
-from maxmargin.tasks.parsing.io.treebank import Treebank
+from maxmargin.tasks.parsing.io.checks import check_trees
+from maxmargin.tasks.parsing.io.treebank import MISSING, Treebank
 
 
 def _names(text: str) -> frozenset[str]:
@@ -112,9 +115,10 @@ class _Words:
 
 
 def evaluate(gold: Treebank, predicted: Treebank) -> AttachmentScores:
-    """Compare predicted trees with gold ones; ValueError unless both have the same words.
+    """Compare predicted trees with gold ones; ValueError unless both have the same words, and heads that are trees.
 
-    Tags, features and lemmas of the predicted treebank count for MLAS and BLEX.
+    A sentence may have several tokens below its root, which the scorer of CoNLL 2018 refuses. Tags,
+    features and lemmas of the predicted treebank count for MLAS and BLEX.
     """
     if not np.array_equal(gold.lengths, predicted.lengths):
         raise ValueError(
@@ -131,7 +135,19 @@ def evaluate(gold: Treebank, predicted: Treebank) -> AttachmentScores:
             f"{gold.table.where(token)}: the word {ours!r} is {theirs!r} in {predicted.table.where(token)}; give "
             "predictions of the same file"
         )
+    for bank in (gold, predicted):
+        check_trees(bank)
+    warn_unlabeled(gold.relations, predicted.relations)
     return compare(gold, predicted.heads, predicted.relations, predicted)
+
+
+def warn_unlabeled(gold: tuple[Codes, list[str]], predicted: tuple[Codes, list[str]]) -> None:
+    """Warn if gold or predicted trees have no relations at all."""
+    for what, (_, names) in (("gold", gold), ("predicted", predicted)):
+        if names and all(name in MISSING for name in names):
+            warnings.warn(
+                f"the {what} trees have no relations (_): UAS alone says something", UserWarning, callers_level()
+            )
 
 
 def compare(

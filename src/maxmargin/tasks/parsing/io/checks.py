@@ -1,0 +1,62 @@
+"""Checks of treebanks before training and scoring: trees, relations, tags. Errors name the first token at fault."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin import _kernels
+from maxmargin.structures._arrays import offsets_of
+from maxmargin.structures.base import IntArray
+from maxmargin.tasks.parsing.io.treebank import MISSING, FileError, Treebank
+
+_CYCLE, _ROOTS = 1, 2
+
+
+def check_trees(bank: Treebank, *, single_root: bool = False) -> None:
+    """FileError unless the heads of each sentence lead to the root, with ``single_root`` from one token below it."""
+    sentences, heads = offsets_of(bank.lengths), np.ascontiguousarray(bank.heads)
+    i, fault, token = _kernels.dependency_fault(sentences, heads, single_root, False)
+    if not fault:
+        return
+    where = bank.table.where(int(sentences[i]) + token - 1)
+    if fault == _CYCLE:
+        raise FileError(f"{where}: from here the heads lead around in a circle, not to the root, 0; correct the heads")
+    roots = np.add.reduceat((heads == 0).astype(np.int64), sentences[:-1])
+    raise FileError(
+        f"{where}: this is a second token below the root, 0; {int((roots > 1).sum())} of {bank.n_sentences} sentences "
+        "have several, and a parser that was trained with one root predicts one. Correct the heads, or train with "
+        "single_root=False (--several-roots)"
+    )
+
+
+def check_relations(bank: Treebank) -> None:
+    """FileError if a token has no relation."""
+    missing = without_relation(bank)
+    if missing.size:
+        raise FileError(
+            f"{bank.table.where(int(missing[0]))}: there is no relation, and none at {len(missing)} of {bank.n_tokens} "
+            "tokens; give relations, or train heads alone with labeled=False (--unlabeled)"
+        )
+
+
+def without_relation(bank: Treebank) -> IntArray:
+    """The tokens without a relation."""
+    codes, names = bank.relations
+    return np.flatnonzero(np.array([name in MISSING for name in names], dtype=np.bool_)[codes])
+
+
+def without_tag(bank: Treebank) -> IntArray:
+    """The tokens without a universal tag."""
+    codes, names = bank.table.codes(bank.table.columns.index("upos"))
+    return np.flatnonzero(np.array([name in MISSING for name in names], dtype=np.bool_)[codes])
+
+
+def missing_tags(bank: Treebank) -> str:
+    """Where tags are missing, and of how many tokens, for a warning; empty if every token has one."""
+    missing = without_tag(bank)
+    if not missing.size:
+        return ""
+    return (
+        f"{bank.table.where(int(missing[0]))}: there is no tag (UPOS), and none at {len(missing)} of {bank.n_tokens} "
+        "tokens"
+    )
