@@ -2,8 +2,6 @@
 //
 // The walk only copies text into a buffer, straight from the strings' own UTF-8; every few thousand attributes are
 // numbered together, without the GIL. So the table is never locked while Python code may run.
-#include <Python.h>
-
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -17,11 +15,13 @@
 #include "arrays.hpp"
 #include "maxmargin/text/string_table.hpp"
 #include "owned.hpp"
+#include "python.hpp"
 
 namespace maxmargin {
 
 namespace {
 
+using python::type_name;
 using strings::Byte;
 using strings::StringTable;
 
@@ -34,8 +34,6 @@ struct Attribute {
     std::int32_t column;
     double value;
 };
-
-std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 class Walker {
    public:
@@ -90,12 +88,12 @@ class Walker {
     template <class Body>
     void each(PyObject* all, Body&& body) {
         if (PyList_Check(all)) {
-            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all); ++i) {
-                const nb::object one = nb::borrow(PyList_GET_ITEM(all, i));
+            for (Py_ssize_t i = 0; i < python::list_size(all); ++i) {
+                const nb::object one = nb::borrow(python::list_item(all, i));
                 body(one.ptr());
             }
         } else if (PyTuple_Check(all)) {
-            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); ++i) body(PyTuple_GET_ITEM(all, i));
+            for (Py_ssize_t i = 0; i < python::tuple_size(all); ++i) body(python::tuple_item(all, i));
         } else {
             PyObject* raw = PyObject_GetIter(all);
             if (!raw) {
@@ -114,8 +112,8 @@ class Walker {
 
     static std::string_view text_of(PyObject* object) {
         if (PyBytes_Check(object)) {
-            const std::string_view text(PyBytes_AS_STRING(object), static_cast<std::size_t>(PyBytes_GET_SIZE(object)));
-            PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), PyBytes_GET_SIZE(object), nullptr);
+            const std::string_view text = python::bytes_of(object);
+            PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
             if (!decoded) {
                 PyErr_Clear();
                 throw Refused("bytes that are not UTF-8; decode them into text");
@@ -123,17 +121,13 @@ class Walker {
             Py_DECREF(decoded);
             return text;
         }
-        if (PyUnicode_IS_COMPACT_ASCII(object))
-            return {static_cast<const char*>(PyUnicode_DATA(object)),
-                    static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
-        Py_ssize_t size = 0;
-        const char* data = PyUnicode_AsUTF8AndSize(object, &size);
-        if (!data) {
+        const std::string_view text = python::utf8_of(object);
+        if (!text.data()) {
             if (!PyErr_ExceptionMatches(PyExc_UnicodeError)) throw nb::python_error();
             PyErr_Clear();
             throw Refused("text with a lone surrogate, which no file can hold; replace it, for example by U+FFFD");
         }
-        return {data, static_cast<std::size_t>(size)};
+        return text;
     }
 
     // Adds an attribute; its name stands behind the prefix.
@@ -170,16 +164,16 @@ class Walker {
             std::vector<std::string_view> sorted;
             const nb::object list = nb::steal(PySequence_List(all));
             if (!list.is_valid()) throw nb::python_error();
-            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.ptr()); ++i)
-                sorted.push_back(one(PyList_GET_ITEM(list.ptr(), i)));
+            for (Py_ssize_t i = 0; i < python::list_size(list.ptr()); ++i)
+                sorted.push_back(one(python::list_item(list.ptr(), i)));
             std::sort(sorted.begin(), sorted.end());
             for (const auto text : sorted) emit({text}, 1.0);
             return;
         }
         const bool list = PyList_Check(all);
-        const Py_ssize_t size = list ? PyList_GET_SIZE(all) : PyTuple_GET_SIZE(all);
+        const Py_ssize_t size = list ? python::list_size(all) : python::tuple_size(all);
         for (Py_ssize_t i = 0; i < size; ++i)  // no Python code runs in here
-            emit({one(list ? PyList_GET_ITEM(all, i) : PyTuple_GET_ITEM(all, i))}, 1.0);
+            emit({one(list ? python::list_item(all, i) : python::tuple_item(all, i))}, 1.0);
     }
 
     void dictionary(PyObject* all) {
@@ -213,7 +207,7 @@ class Walker {
     void number_of(std::string_view name, PyObject* key, PyObject* value) {
         double weight = 0.0;
         if (PyFloat_CheckExact(value)) {
-            weight = PyFloat_AS_DOUBLE(value);
+            weight = python::float_of(value);
         } else if (PyBool_Check(value)) {
             weight = value == Py_True ? 1.0 : 0.0;
         } else {

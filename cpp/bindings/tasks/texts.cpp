@@ -1,6 +1,4 @@
 // Python strings to numbers: their words, numbered by a table, and their characters.
-#include <Python.h>
-
 #include <mutex>
 #include <string>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "maxmargin/text/string_table.hpp"
 #include "maxmargin/text/words.hpp"
 #include "owned.hpp"
+#include "python.hpp"
 
 namespace maxmargin {
 
@@ -21,35 +20,37 @@ using strings::StringTable;
 // Strings of a list or tuple; no Python code runs while they are read.
 class Texts {
    public:
-    explicit Texts(const nb::object& texts) : all_(nb::steal(PySequence_Fast(texts.ptr(), "give a list of strings"))) {
+    explicit Texts(const nb::object& texts)
+        : all_(nb::steal(PySequence_Fast(texts.ptr(), "give a list of strings"))),
+          list_(all_.is_valid() && PyList_Check(all_.ptr())) {
         if (!all_.is_valid()) throw nb::python_error();
     }
 
-    std::size_t size() const { return static_cast<std::size_t>(PySequence_Fast_GET_SIZE(all_.ptr())); }
+    std::size_t size() const {
+        return static_cast<std::size_t>(list_ ? python::list_size(all_.ptr()) : python::tuple_size(all_.ptr()));
+    }
 
     // Calls body(code points, length) for each string.
     template <class Body>
     void each(Body&& body) const {
-        for (std::size_t i = 0; i < size(); ++i) one(i, body);
+        std::vector<Py_UCS4> room;
+        for (std::size_t i = 0; i < size(); ++i) one(i, room, body);
     }
 
    private:
     template <class Body>
-    void one(std::size_t i, Body&& body) const {
-        PyObject* text = PySequence_Fast_GET_ITEM(all_.ptr(), static_cast<Py_ssize_t>(i));
+    void one(std::size_t i, std::vector<Py_UCS4>& room, Body&& body) const {
+        const auto at = static_cast<Py_ssize_t>(i);
+        PyObject* text = list_ ? python::list_item(all_.ptr(), at) : python::tuple_item(all_.ptr(), at);
         if (!PyUnicode_Check(text)) {
-            const std::string got = "text " + std::to_string(i) + " is of type " + Py_TYPE(text)->tp_name;
+            const std::string got = "text " + std::to_string(i) + " is of type " + python::type_name(text);
             throw nb::value_error((got + "; give strings").c_str());
         }
-        const auto size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
-        switch (PyUnicode_KIND(text)) {
-            case PyUnicode_1BYTE_KIND: body(PyUnicode_1BYTE_DATA(text), size); break;
-            case PyUnicode_2BYTE_KIND: body(PyUnicode_2BYTE_DATA(text), size); break;
-            default: body(PyUnicode_4BYTE_DATA(text), size); break;
-        }
+        python::code_points(text, room, body);
     }
 
     nb::object all_;
+    bool list_;
 };
 
 bool is_punctuation(std::uint32_t c) {

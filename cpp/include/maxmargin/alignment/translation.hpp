@@ -14,7 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -61,7 +60,7 @@ struct Counts {
 
     void add(std::uint64_t& to, double count) const {
         const auto fixed = static_cast<std::uint64_t>(static_cast<std::int64_t>(count * scale + 0.5));
-        std::atomic_ref<std::uint64_t>(to).fetch_add(fixed, std::memory_order_relaxed);
+        __atomic_fetch_add(&to, fixed, __ATOMIC_RELAXED);  // std::atomic_ref, which Apple's library lacks
     }
 };
 

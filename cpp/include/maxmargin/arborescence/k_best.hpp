@@ -24,7 +24,7 @@ namespace dense {
 // to = x, but -inf where the place is one of begin .. end - 1.
 MM_CLONES inline void outside(const double* MM_RESTRICT x, const double* MM_RESTRICT places, double begin, double end,
                               double* MM_RESTRICT to, std::int64_t n) {
-    for (std::int64_t j = 0; j < n; ++j) to[j] = (places[j] >= begin) & (places[j] < end) ? NEG_INF : x[j];
+    for (std::int64_t j = 0; j < n; ++j) to[j] = ((places[j] >= begin) & (places[j] < end)) ? NEG_INF : x[j];
 }
 
 }  // namespace dense

@@ -8,8 +8,10 @@
 // baseline with vectors of 8, 4 and 2 numbers; the width is picked per call. (One vector type for all clones does not
 // work: GCC lowers a vector that is wider than the machine's through memory, some fifty times slower.)
 //
-// The sanitizer build turns both off (sanitizers start after the loader has resolved clones): all widths are then
-// compiled for the baseline.
+// Clones need a loader that picks functions when it starts (ifunc): that of the GNU C library. The sanitizer build
+// turns both off, as sanitizers start after the loader has resolved clones, and MAXMARGIN_PORTABLE does; clang gets
+// neither: it lacks clones for levels of x86-64, and which of its runtimes could tell the machine's level depends on
+// the system. All widths are then compiled for the baseline.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +21,8 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(MAXMARGIN_NO_CLONES)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(MAXMARGIN_NO_CLONES) && !defined(MAXMARGIN_PORTABLE)
 #define MM_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #define MM_TARGET(architecture) __attribute__((target(architecture)))
 #define MM_HAS_TARGETS 1

@@ -6,12 +6,12 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <system_error>
+
+#include "maxmargin/text/numbers.hpp"
 
 namespace maxmargin::token_scan {
 
@@ -267,10 +267,7 @@ inline bool number_of(const std::uint8_t* begin, const std::uint8_t* end, double
     value = 1.0;
     if (begin == end) return true;
     if (*begin == '+' && end - begin > 1 && begin[1] != '-') ++begin;
-    const auto* first = reinterpret_cast<const char*>(begin);
-    const auto* last = reinterpret_cast<const char*>(end);
-    const auto [stop, error] = std::from_chars(first, last, value);
-    return error == std::errc{} && stop == last && std::isfinite(value);
+    return strings::parse_number(reinterpret_cast<const char*>(begin), reinterpret_cast<const char*>(end), value);
 }
 
 // Writes names without their escapes into the text itself. Room as `count_attributes` says: empty fields, which are not
@@ -358,9 +355,7 @@ inline std::int64_t splice(std::span<const std::uint8_t> text, const Places& pla
         if (!places.number.empty() && !std::isnan(places.number[i])) {
             copy(places.before.data(), static_cast<std::int64_t>(places.before.size()));
             auto* first = reinterpret_cast<char*>(to);
-            const auto written =
-                std::to_chars(first, first + kNumber, places.number[i], std::chars_format::general, digits);
-            to += written.ptr - first;
+            to += strings::write_number(first, first + kNumber, places.number[i], digits) - first;
         }
     }
     copy(text.data() + from, static_cast<std::int64_t>(text.size()) - from);
