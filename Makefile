@@ -45,7 +45,7 @@ docs-gallery: DOCS = -D plot_gallery=1
 docs-gallery: docs
 
 docs-check: docs $(VENV)/.test-tools
-	$(BIN)/python -m pytest tests/docs/test_site.py --site build/docs/html
+	$(BIN)/python -m pytest tests/docs/test_built_site.py --site build/docs/html
 
 docs-linkcheck: docs
 	$(SPHINX) -b linkcheck build/docs/source build/docs/linkcheck
@@ -89,7 +89,7 @@ stubs: $(VENV)/.built
 # Other builds of the kernels, each in a build tree and a folder of its own, without warnings, and the tests that are run
 # with it. Without -S the import hook of the editable install would come first and the tests would run the plain build;
 # --capture=sys lets the report of a sanitizer through.
-FLAVORS := sanitize sanitize-threads clang
+FLAVORS := sanitize sanitize-threads clang portable
 SITE = build/$@/site
 RUN = PYTHONPATH=$(SITE):$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))") $(SETTINGS) \
 	$(BIN)/python -S
@@ -115,6 +115,11 @@ sanitize-threads: TESTS = tests/kernels --threads 4
 
 clang: BUILD = -C cmake.define.CMAKE_CXX_COMPILER=clang++
 clang: TESTS = tests/kernels
+
+# What systems that are not at hand compile: no versions of functions for several machines, no sign of char, and streams
+# for numbers as text.
+portable: BUILD = -C cmake.define.MAXMARGIN_PORTABLE=ON
+portable: TESTS = tests/kernels
 
 # The source distribution, installed in an environment of its own, as users without a wheel do.
 SDIST := build/sdist

@@ -22,6 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--threads", type=int, help="threads of kernels in tests that do not set a number (default: 1)")
+    parser.addoption("--site", help="folder of the built site, for tests that look at it (default: they are skipped)")
 
 
 @pytest.fixture(autouse=True, scope="session")

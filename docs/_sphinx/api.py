@@ -20,6 +20,7 @@ TITLES = {
     "maxmargin.estimators": "Estimators",
     "maxmargin.encoders": "Inputs and encoders",
     "maxmargin.models": "Models",
+    "maxmargin.explanation": "Explanations of predictions",
     "maxmargin.losses": "Losses",
     "maxmargin.regions": "Regions: sets and penalties of weights",
     "maxmargin.features": "Features",
@@ -113,33 +114,24 @@ def modules() -> tuple[str, ...]:
     return *TITLES, *sorted(name for name in found - {*TITLES} - HIDDEN if names_of(name))
 
 
+def _body(module: str, stub: bool = True) -> list[ast.stmt]:
+    """The statements of a module or package, of its stub if it has one."""
+    spec = find_spec(module)
+    path = Path(spec.origin or "") if spec else Path()
+    typed = path.with_suffix(".pyi")
+    return ast.parse((typed if stub and typed.exists() else path).read_text(encoding="utf-8")).body
+
+
 @cache
 def names_of(module: str) -> tuple[str, ...]:
     """The public names of a package: those of its stub, its ``__all__`` or its imports ``as``; of a module its own."""
-    spec = find_spec(module)
-    path = Path(spec.origin or "") if spec else Path()
-    stub = path.with_suffix(".pyi")
-    tree = ast.parse((stub if stub.exists() else path).read_text(encoding="utf-8"))
-    loaded = importlib.import_module(module)
-    exported = [
-        alias.asname
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname == alias.name
-    ]
-    if not stub.exists():
-        own = path.name != "__init__.py"
-        exported = list(getattr(loaded, "__all__", exported)) or [
-            node.name
-            for node in tree.body
-            if own and isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-        ]
-    return tuple(
-        sorted(
-            name for name in exported if not name.startswith("_") and not isinstance(getattr(loaded, name), ModuleType)
-        )
-    )
+    loaded, body = importlib.import_module(module), _body(module)
+    imports = [alias for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    names = [alias.name for alias in imports if alias.asname == alias.name]
+    if not hasattr(loaded, "__path__"):
+        names = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names = names or list(getattr(loaded, "__all__", ()))
+    return tuple(sorted(n for n in names if n[0] != "_" and not isinstance(getattr(loaded, n), ModuleType)))
 
 
 @cache
@@ -163,13 +155,13 @@ def public() -> dict[str, Name]:
 
 
 def docstring(name: Name) -> str:
-    """The docstring of a name; of data, the string after its assignment."""
+    """The docstring of a name, "" if it has none; of data, the string after its assignment."""
     if name.kind != "data":
-        return inspect.getdoc(name.value) if "__doc__" in vars(name.value) or inspect.isroutine(name.value) else ""
-    source = defined_in(name)
-    if source is None:
-        return ""
-    body = ast.parse(Path(importlib.import_module(source).__file__ or "").read_text(encoding="utf-8")).body
+        text = inspect.getdoc(name.value)
+        made = f"{name.last}("  # as dataclasses and named tuples begin, which make one of their fields
+        inherited = inspect.isclass(name.value) and not vars(name.value).get("__doc__")
+        return "" if text is None or inherited or text.startswith(made) else text
+    body = _body(_defined_in(name), stub=False)
     for node, after in pairwise(body):
         targets = getattr(node, "targets", [getattr(node, "target", None)])
         if any(isinstance(one, ast.Name) and one.id == name.last for one in targets):
@@ -178,16 +170,12 @@ def docstring(name: Name) -> str:
     return ""
 
 
-def defined_in(name: Name) -> str | None:
+def _defined_in(name: Name) -> str:
     """The module that assigns data, from the stub or package that imports it."""
-    module = name.path.rpartition(".")[0]
-    spec = find_spec(module)
-    path = Path(spec.origin or "") if spec else Path()
-    stub = path.with_suffix(".pyi")
-    for node in ast.parse((stub if stub.exists() else path).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name.last for alias in node.names):
-            return f"{module}.{node.module}" if node.level else node.module
-    return None
+    for node in _body(name.home):
+        if isinstance(node, ast.ImportFrom) and any(name.last in (one.asname, one.name) for one in node.names):
+            return f"{name.home}.{node.module}" if node.level else node.module or name.home
+    return name.home
 
 
 def first_sentence(text: str) -> str:
