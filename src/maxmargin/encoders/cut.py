@@ -28,6 +28,7 @@ from maxmargin._checks import one_of
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, after, clique_namer, edge_namer, table
 from maxmargin.encoders.data.partial import partial_nodes
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
@@ -131,6 +132,28 @@ class CutEncoder(KernelEncoder):
         nodes = batch.structure.n_variables.tolist()
         known = [partial_nodes(one, index, n) for index, (one, n) in enumerate(zip(y, nodes, strict=True))]
         return np.concatenate(known)
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Nodes, edges whose ends differ, and cliques that are all 0 or all 1."""
+        structure = batch.structure
+        assert isinstance(structure, Cut)
+        names: list[Namer] = [lambda at: Name(f"node {at}", "1"), edge_namer(structure.edges, "ends differ")]
+        if isinstance(structure, CliqueCut):
+            names.append(clique_namer(structure.cliques, 2, lambda label: f"all {label}"))
+        return names
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of nodes, with regular potentials of first and second ends, then of edges and cliques."""
+        edges, cliques = self.n_edge_features or 0, self.n_clique_features
+        names = [self._row_names(columns, self.n_node_features, "node_features", lambda at: "1")]
+        edge = columns.of("edge_features", edges)
+        if self.potentials == "regular":
+            names += [table(edges, after(f"{end} end", edge), 1, lambda at: "1") for end in ("first", "second")]
+        names.append(table(edges, edge, 1, lambda at: "ends differ"))
+        if cliques:
+            clique, potts = columns.of("clique_features", cliques), self.potentials == "potts"
+            names.append(table(cliques, clique, 1 if potts else 2, lambda at: "all alike" if potts else f"all {at}"))
+        return names
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of nodes."""

@@ -14,6 +14,7 @@ from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import WordLattice
+from maxmargin.encoders.data.names import Name, Namer
 from maxmargin.encoders.rows import KernelRowsEncoder
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures.base import IntArray
@@ -73,6 +74,17 @@ class LatticeEncoder(KernelRowsEncoder):
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """The first good path of each example."""
         return batch.structure.encode([paths[0] for paths in self.good(batch, y)])
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Edges by their words, or else their nodes."""
+        edges = np.asarray(x.edges).reshape(-1, 2)
+
+        def edge(at: int) -> Name:
+            word = None if x.words is None else x.words[at]
+            about = "" if word is None else f" {word}"
+            return Name(f"edge {at}{about} ({edges[at, 0]} to {edges[at, 1]})")
+
+        return [edge]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Twice the common edges out of all edges on both sides: the score is F1 over all edges.

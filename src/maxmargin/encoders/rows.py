@@ -12,6 +12,7 @@ from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin.encoders.base import Encoder, State
 from maxmargin.encoders.data import checks
+from maxmargin.encoders.data.names import ColumnNames, WeightTable, table
 from maxmargin.features.base import Features
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import PartFeatures
@@ -112,6 +113,15 @@ class KernelEncoder(Encoder):
         """One per feature (and column); with a kernel its dimension while training, then one per support row."""
         return ((n_features or 0) if self.support is None else self.support.n_weights) * self._columns
 
+    def _row_names(
+        self, columns: ColumnNames, n_features: int | None, matrix: str = "features", state: Any = lambda at: ""
+    ) -> WeightTable:
+        """Names of the weights of rows; with a kernel all of a state are one, as support rows have no names."""
+        if self.support is not None:
+            return table(self.support.n_weights, lambda at: "kernel", self._columns, state)._replace(summed=True)
+        width = n_features or 0
+        return table(width, columns.of(matrix, width, "feature"), self._columns, state)
+
     @property
     def _kernel_layout(self) -> Any:
         """The kernel, and its training rows."""
@@ -160,6 +170,10 @@ class KernelRowsEncoder(KernelEncoder):
     def n_weights(self) -> int:
         """Those of the rows' features or of the kernel."""
         return self._n_row_weights(self.n_features)
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of the rows."""
+        return [self._row_names(columns, self.n_features)]
 
     @property
     def layout(self) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ A named estimator names its encoder and its own settings; the others are those o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from functools import wraps
@@ -24,6 +24,7 @@ from maxmargin.datasets.recipe import Good
 from maxmargin.encoders import PartsEncoder, ProgramEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.execution import Executor
+from maxmargin.explanation import Explanation
 from maxmargin.losses import Loss
 from maxmargin.models.base import Metric, Model
 from maxmargin.optimization.callbacks import Callback
@@ -295,6 +296,17 @@ class StructuredSVM(BaseEstimator):  # type: ignore[misc]
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first."""
         return self._model().k_best(X, k)
+
+    def explain(
+        self,
+        x: Any,
+        *,
+        against: Any = None,
+        at: int | None = None,
+        feature_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    ) -> Explanation:
+        """Explain the prediction for one input: contributions to its margin; see :meth:`maxmargin.Model.explain`."""
+        return self._model().explain(x, against=against, at=at, feature_names=feature_names)
 
     def decision_function(self, X: Sequence[Any]) -> FloatArray:
         """The score of the best output of each example, shape ``(n_examples,)``."""

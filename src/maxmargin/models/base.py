@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +23,8 @@ from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.encoders.base import Batch, Encoder, stored_encoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.parts import PartsEncoder
+from maxmargin.explanation.explain import explain
+from maxmargin.explanation.result import Explanation
 from maxmargin.structures.base import FloatArray, IntArray, Labeling, Points, PointStatus, Structure
 from maxmargin.structures.lattice import Lattice
 from maxmargin.structures.networks.network import Network
@@ -197,6 +199,29 @@ class Model:
                             found[i].append((output, float(points.value[i])))
                 lists += found
         return lists
+
+    def explain(
+        self,
+        x: Any,
+        *,
+        against: Any = None,
+        at: int | None = None,
+        feature_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    ) -> Explanation:
+        """Explain the prediction for one input: what parts and features contribute to its margin over another output.
+
+        The contributions ``w_k F_kp (z_p - z'_p)`` of parts ``p`` and weights ``k`` add up to the difference of the two
+        outputs' scores. Of kernels, which are not linear in the features, a part's contribution is shown as one.
+
+        Args:
+            x: one input, as :meth:`predict` takes a list of them.
+            against: the other output, for example the gold one; None for the runner-up, the second best output.
+            at: instead, the number from 0 of a position, node or link: the best output that differs there.
+            feature_names: names of the columns of the input's matrix of features, or of its first one; or a mapping of
+                names of its matrices (``"edge_features"``) to lists of names. Others are numbered.
+        """
+        with _threads.threads(self.n_jobs):
+            return explain(self.encoder, self.weights, x, against=against, at=at, feature_names=feature_names)
 
     def decision_function(self, X: Sequence[Any]) -> FloatArray:
         """The score ``max_y w'f(x, y)`` of the best output of each example, shape ``(n_examples,)``."""

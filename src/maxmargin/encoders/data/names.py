@@ -87,6 +87,11 @@ def table(
     return WeightTable(n_rows * n_states, lambda at: Name(row(at // n_states), state(at % n_states)))
 
 
+def after(words: str, column: Callable[[int], str]) -> Callable[[int], str]:
+    """The names of columns behind some words."""
+    return lambda at: f"{words}, {column(at)}"
+
+
 def joined(label: Callable[[int], str], n_labels: int, n_nodes: int = 2) -> Callable[[int], str]:
     """The text of several labels in a row, from the digits of one number."""
 

@@ -33,6 +33,7 @@ MOST_SYMBOLS = 1024
 _EQUAL, _DIFFERENT, _FIRST, _LAST, _PAIR_COLUMNS = 0, 1, 2, 4, 6
 _GAP, _BEGIN, _END, _REPEAT, _GAP_COLUMNS = 0, 1, 2, 3, 4
 _OPEN_COLUMNS = 3
+_SIDES = "first", "second"
 
 Columns = list[IntArray]
 """Columns of the features of some parts, one array for each kind of feature; -1 where a part does not have it."""
@@ -221,6 +222,53 @@ class EditFeatures:
 
     def _side(self, side: int) -> int:
         return 0 if self.symmetric else side
+
+    def _row_text(self, row: int) -> str:
+        """A row of symbols in names."""
+        return repr(self.symbols[row]) if row < len(self.symbols) else "unknown symbol"
+
+    def _class_text(self, number: int) -> str:
+        return str(self.class_names[number - 1]) if number else "no class"
+
+    def pair_text(self, at: int) -> str:
+        """The name of a feature of pairs."""
+        k, c = len(self.symbols), self.n_classes
+        if at < _PAIR_COLUMNS:
+            ends = ("", ", first symbols", ", last symbols")[at // 2]
+            return f"{'different' if at % 2 else 'equal'} symbols{ends}"
+        at -= _PAIR_COLUMNS
+        if c > 1:
+            if at < c * c:
+                return " and ".join(map(self._class_text, divmod(at, c)))
+            at -= c * c
+        return " and ".join(map(self._row_text, divmod(at, k)))
+
+    def gap_text(self, at: int) -> str:
+        """The name of a feature of symbols in gaps."""
+        side, at = divmod(at, self._n_gap)
+        k, c = len(self.symbols), self.n_classes
+        words = "gap" if self.symmetric else f"{_SIDES[side]} in a gap"
+        if at < _GAP_COLUMNS:
+            return words + ("", ", first symbol", ", last symbol", ", same symbol as before")[at]
+        at -= _GAP_COLUMNS
+        if at < c:
+            return f"{words}, {self._class_text(at)}"
+        at -= c
+        if at <= k:
+            return f"{words}, {self._row_text(at)}"
+        after, at = divmod(at - k - 1, k * k)
+        one, two = map(self._row_text, divmod(at, k))
+        return f"{words}, {one} before {two}" if after else f"{words}, {two} after {one}"
+
+    def open_text(self, at: int) -> str:
+        """The name of a feature of openings."""
+        side, at = divmod(at, self._n_open)
+        c = self.n_classes
+        words = "opening" if self.symmetric else f"{_SIDES[side]} opens a gap"
+        if at < _OPEN_COLUMNS:
+            return words + ("", ", first symbol", ", last symbol")[at]
+        at -= _OPEN_COLUMNS
+        return f"{words}, {self._class_text(at) if at < c else self._row_text(at - c)}"
 
     def neighbors(self, rows: IntArray, offsets: IntArray) -> tuple[IntArray, IntArray]:
         """The rows before and after every symbol of sequences that begin at ``offsets``."""

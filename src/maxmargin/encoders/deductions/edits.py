@@ -18,6 +18,7 @@ from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import SequencePair
 from maxmargin.encoders.data.labels import label_from_json, label_to_json, plain
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, after, table
 from maxmargin.encoders.deductions.edit_features import MOST_SYMBOLS, Columns, EditFeatures, Tables, matrix
 from maxmargin.encoders.deductions.symbols import SymbolSequences
 from maxmargin.features.parts import PartFeatures, Stacked
@@ -279,6 +280,44 @@ class EditEncoder(Encoder):
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[Any]:
         """Alignments, and False for no match."""
         return [False if output is None else output for output in outputs]
+
+    def vertex_of(self, batch: Batch, y: Sequence[Any], scores: FloatArray) -> FloatArray:
+        """True stands for the best alignment, and False for no match."""
+        z, hidden = self.encode(batch, y).dense(), self.hidden(y)
+        if hidden.any():
+            asked = scores.copy()
+            asked[: batch.structure.starts[1] if self.nonmatches else 0] = -np.inf
+            best = batch.structure.argmax(asked).z
+            z = np.where(batch.structure.to_parts(hidden.astype(np.float64)) > 0, best, z)
+        return z
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Pairs and gaps by their symbols, and whether the sequences match."""
+        pair = sequence_pair(x, 0)
+        first, second = ([f"{symbol!r} ({at})" for at, symbol in enumerate(own)] for own in (pair.first, pair.second))
+        symbols = [*(f"first {one}" for one in first), *(f"second {one}" for one in second)]
+        names: list[Namer] = [
+            lambda at: Name(f"first {first[at // len(second)]}", f"with {second[at % len(second)]}"),
+            lambda at: Name(symbols[at], "in a gap"),
+            lambda at: Name(symbols[at], "opens a gap"),
+        ]
+        return [*([lambda at: Name("no match")] if self.nonmatches else []), *names[: 3 if self.affine else 2]]
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of the verdict, of pairs, of gaps and of openings; after features of symbols those of inputs."""
+        features, width, sides = self.features, self.n_gap_features, ("first", "second")
+        verdict = ("one", "mean length", "difference of lengths")
+        names = [table(_VERDICT if self.nonmatches else 0, lambda at: f"no match, {verdict[at]}")]
+        names.append(table(features.n_pair_weights, features.pair_text))
+        if self.n_pair_features:
+            names.append(table(self.n_pair_features, columns.of("pair_features", self.n_pair_features)))
+        own = [columns.of(f"{side}_features", width) for side in sides[: features.n_sides]] if width else []
+        names.append(table(features.n_gap_weights, features.gap_text))
+        names += [table(width, after("gap", column)) for column in own]
+        if self.affine:
+            names.append(table(features.n_open_weights, features.open_text))
+            names += [table(width, after("opening", column)) for column in own]
+        return names
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Twice the common pairs out of all pairs on both sides; with nonmatches, whether the verdict is right.

@@ -12,6 +12,15 @@ import numpy.typing as npt
 from maxmargin import _checks
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
+from maxmargin.encoders.data.names import (
+    ColumnNames,
+    Namer,
+    WeightTable,
+    clique_namer,
+    edge_states,
+    node_states,
+    table,
+)
 from maxmargin.encoders.labelings.labeled import LabeledEncoder
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
@@ -72,6 +81,28 @@ class AssociativeEncoder(LabeledEncoder):
             return Batch(Associative(*shape), Stacked(*maps))
         maps.append(TiedRows(clique_rows.matrix, clique_rows.offsets, k, alike=alike))
         return Batch(CliqueNetwork(*shape, cliques), Stacked(*maps))
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Nodes with their labels, and edges and cliques that have one label throughout."""
+        structure, k = batch.structure, self.n_labels
+        assert isinstance(structure, Associative)
+        names = [node_states(k, self.label_text), edge_states(structure.edges, k, self._alike)]
+        if isinstance(structure, CliqueNetwork):
+            names.append(clique_namer(structure.cliques, k, self._alike))
+        return names
+
+    def _alike(self, number: int) -> str:
+        return f"all {self.label_text(number)}"
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of nodes, of edges and of cliques."""
+        names = [self._row_names(columns, self.n_features, self.row_words[0], self.label_text)]
+        k, state = (self.n_labels, self._alike) if self.per_label else (1, lambda at: "all alike")
+        widths = {"edge_features": self.n_edge_features or 0, "clique_features": self.n_clique_features}
+        for matrix, width in widths.items():
+            if width:
+                names.append(table(width, columns.of(matrix, width), k, state))
+        return names
 
     @property
     def _n_node_weights(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from maxmargin._messages import shown
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.data.inputs import FeatureSequence
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, joined, table
 from maxmargin.encoders.labelings.labeled import LabeledEncoder
 from maxmargin.features.tied import ChainFeatures, SecondOrderFeatures
 from maxmargin.structures.chains.chain import Chain
@@ -30,6 +31,7 @@ class ChainEncoder(LabeledEncoder):
 
     kind = "chain"
     edge_words = "sequences", "mm.FeatureSequence(features, edge_features)"
+    row_words = "features", "transition"
 
     def parse(self, X: list[Any]) -> tuple[checks.Rows, checks.Rows | None]:
         """The features of positions, and of edges if there are any."""
@@ -76,6 +78,18 @@ class ChainEncoder(LabeledEncoder):
         structure = Chain(lengths, self.n_labels, transitions="shared" if edge_rows is None else "each")
         return Batch(structure, ChainFeatures(rows, lengths, self.n_labels, edge_features=edge_rows))
 
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Positions with their labels, and transitions."""
+        return chain_namers(batch.structure, self.label_text, lambda at: f"position {at}")
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Of second order, those of three labels in a row come last."""
+        names = super().name_weights(columns)
+        if self.order == 1:
+            return names
+        k = self.n_labels
+        return [*names, table(1, lambda at: "transition", k**3, joined(self.label_text, k, 3))]
+
     @property
     def n_weights(self) -> int:
         """Those of positions and pairs, and of second order one table of triple weights."""
@@ -103,3 +117,16 @@ def _check_order(order: Any) -> int:
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order not in (1, 2):
         raise ValueError(f"order must be 1 or 2, got {shown(order)}")
     return int(order)
+
+
+def chain_namers(structure: Any, label: Callable[[int], str], position: Callable[[int], str]) -> list[Namer]:
+    """Names of the parts of one chain."""
+    k = structure.n_labels
+    pair = joined(label, k)
+    names: list[Namer] = [lambda at: Name(position(at // k), label(at % k)), lambda at: Name("transition", pair(at))]
+    if isinstance(structure, SecondOrderChain):
+        triple = joined(label, k, 3)
+        return [*names, lambda at: Name("transition", triple(at))]
+    if structure.transitions == "each":
+        names[1] = lambda at: Name(f"{position(at // k**2)} to {position(at // k**2 + 1)}", pair(at % k**2))
+    return names

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxmargin.encoders.base import Batch
 from maxmargin.encoders.data import graphs
+from maxmargin.encoders.data.names import Namer, edge_states, node_states
 from maxmargin.encoders.labelings.labeled import LabeledEncoder
 from maxmargin.features.tied import PairwiseFeatures
 from maxmargin.structures.networks.graph import PairwiseGraph
@@ -41,3 +42,9 @@ class GraphEncoder(LabeledEncoder):
             PairwiseGraph(np.diff(offsets), parsed.edges, edge_offsets, self.n_labels),
             PairwiseFeatures(self._row_matrix(parsed.nodes), offsets, edge_rows, edge_offsets, self.n_labels),
         )
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Nodes with their labels, and edges with those of their ends."""
+        structure, k = batch.structure, self.n_labels
+        assert isinstance(structure, PairwiseGraph)
+        return [node_states(k, self.label_text), edge_states(structure.edges, k**2, self.pair_text)]

@@ -14,6 +14,7 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.data.labels import plain
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, clique_nodes, joined, table
 from maxmargin.encoders.labelings.labeled import LabeledEncoder
 from maxmargin.features.cliques import CliqueFeatures
 from maxmargin.features.parts import Stacked
@@ -170,6 +171,37 @@ class TreeEncoder(LabeledEncoder):
                 f"example {index}: label {shown(label)} is not among the labels allowed at node {node}; "
                 "correct y, or add it to the graph's labels"
             )
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Nodes with their labels, and edges and cliques with those of their nodes."""
+        tree, k = batch.structure, self.n_labels
+        assert isinstance(tree, Tree)
+        node, edge = (np.repeat(np.arange(len(n)), n) for n in (tree.n_labels, np.diff(tree._tables)))
+        pairs = tree.pair_labels(k)
+        names: list[Namer] = [
+            lambda at: Name(f"node {node[at]}", self.label_text(int(tree.part_states[at]))),
+            lambda at: Name("edge {}-{}".format(*tree.edges[edge[at]]), self.pair_text(int(pairs[at]))),
+        ]
+        if len(tree.blocks) > 2:
+            cliques, joint = tree.cliques, tree.joint_labels(k)
+            clique = np.repeat(np.arange(len(cliques)), np.diff(cliques.tables))
+
+            def of_clique(at: int) -> Name:
+                own = int(clique[at])
+                text = joined(self.label_text, k, int(cliques.sizes[own]))
+                return Name(clique_nodes(cliques, own), text(int(joint[at])))
+
+            names.append(of_clique)
+        return names
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Those of cliques come last, by size."""
+        names, width = super().name_weights(columns), self.n_clique_features
+        column = columns.of("clique_features", width) if width else str
+        for size in self.clique_sizes:
+            joint = self.n_labels**size, joined(self.label_text, self.n_labels, size)
+            names += [table(1, lambda at: "joint labels", *joint), table(width, column, *joint)]
+        return names
 
     @property
     def n_weights(self) -> int:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
 from maxmargin.datasets import ShardedDataset
+from maxmargin.explanation.result import Explanation
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.bootstrap import bootstrap_aligner
 from maxmargin.tasks.alignment.io.links import Prediction
@@ -154,6 +155,10 @@ class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
     def predict(self, X: Iterable[Any], *, adapt: bool = True) -> list[IntArray]:
         """The links of each pair; see :meth:`AlignerModel.predict`."""
         return self._model().predict(X, adapt=adapt)
+
+    def explain(self, x: Any, **options: Any) -> Explanation:
+        """Explain the prediction for one sentence pair; see :meth:`AlignerModel.explain`."""
+        return self._model().explain(x, **options)
 
     def align(self, X: Iterable[Any], *, threshold: float | None = None, adapt: bool = True) -> list[Prediction]:
         """The links of each pair with confidences; see :meth:`AlignerModel.align`."""

@@ -17,7 +17,10 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
+from maxmargin._messages import shown
 from maxmargin.encoders.data import checks
+from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.result import RUNNER_UP, Explanation
 from maxmargin.models.base import Metric, Model, Training
 from maxmargin.structures._arrays import pieces
 from maxmargin.structures.base import FloatArray, IntArray
@@ -130,6 +133,47 @@ class AlignerModel(Model):
             return map(Prediction, links_of(evidence, cells), values)
 
         return self._each(X, adapt, best)
+
+    def explain(  # type: ignore[override]
+        self,
+        x: Any,
+        *,
+        against: Any = None,
+        at: tuple[int, int] | None = None,
+        adapt: bool = True,
+    ) -> Explanation:
+        """Explain the links of one sentence pair: what contributes to their margin over other links.
+
+        Args:
+            x: a sentence pair.
+            against: other links, ``(k, 2)``, or a reference, of which sure links count; None for the runner-up, the
+                best alignment with other links.
+            at: instead, a link ``(source, target)``: the best alignment that has it if the prediction has not, or has
+                it not.
+            adapt: as in :meth:`predict`: whether translation models adapt to the pair if it was not in the bitext.
+        """
+        pairs = self.encoder.parse([x])
+        n, m = sizes_of(pairs)[0].tolist()
+        if not n or not m:
+            raise ValueError("a sentence pair with an empty side has no links to explain; give words on both sides")
+        if at is not None and (np.shape(at) != (2,) or not (0 <= at[0] < n and 0 <= at[1] < m)):
+            raise ValueError(
+                f"at must be a link (source, target) of {n} and {m} words, counted from 0, got {shown(at)}"
+            )
+
+        def one(evidence: Evidence) -> list[Explanation]:
+            self._scored(evidence)  # which refuses a model without weights
+            batch = self.encoder.pack(evidence)
+            if at is not None:
+                place, words = int(batch.matchings.cells[at[0] * m + at[1]]), None
+            else:
+                # Outputs that differ in slots alone are the same links: the runner-up differs where it costs least.
+                margins = batch.matchings.structure.margins(batch.features.scores(self.weights))[batch.matchings.cells]
+                place, words = int(batch.matchings.cells[np.argmin(np.abs(margins))]), RUNNER_UP
+            given = {"at": place, "compared_with": words} if against is None else {"against": against}
+            return [explain_batch(self.encoder, batch, self.weights, pairs[0], **given)]
+
+        return self._each(pairs, adapt, one)[0]
 
     def score_pairs(self, X: Iterable[Any], *, adapt: bool = False) -> FloatArray:
         """How well the two sentences of each pair translate each other, in [0, 1], shape ``(n,)``: to filter corpora.

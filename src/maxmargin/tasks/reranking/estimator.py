@@ -16,6 +16,7 @@ from maxmargin import _checks, _threads
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.execution import Executor
+from maxmargin.explanation.result import Explanation
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.structures._arrays import vector
 from maxmargin.structures.base import FloatArray, IntArray
@@ -194,6 +195,10 @@ class Reranker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, groups: npt.ArrayLike | None = None) -> list[int]:
         """Return the number of the best hypothesis of each list, counted from 0."""
         return self._model().predict(as_lists(X, groups))
+
+    def explain(self, x: Any, **options: Any) -> Explanation:
+        """Explain the prediction for one list; see :meth:`RerankerModel.explain`."""
+        return self._model().explain(x, **options)
 
     def rank(self, X: Any, groups: npt.ArrayLike | None = None) -> list[IntArray]:
         """Return the numbers of the hypotheses of each list, best first."""

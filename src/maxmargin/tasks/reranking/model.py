@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin.encoders.data import checks
+from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Metric as Score
 from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray, IntArray
@@ -44,6 +46,25 @@ class RerankerModel(Model):
     def predict(self, X: Any) -> list[int]:
         """Return the number of the best hypothesis of each list, counted from 0, the first of equal ones."""
         return super().predict(X)
+
+    def explain(self, x: Any, *, against: Any = None, at: int | None = None) -> Explanation:  # type: ignore[override]
+        """Explain the choice from one list: what features contribute to its margin over another hypothesis.
+
+        Values are those that weights multiply: dense features in units of their spread (see ``normalize``).
+
+        Args:
+            x: one list of hypotheses, in any form that lists of them have.
+            against: the number of the other hypothesis, from 0; None for the runner-up.
+            at: as for other models; a list is one choice, 0.
+        """
+        lists = x if isinstance(x, NBestLists) else as_lists([x])
+        if len(lists) != 1:
+            raise ValueError(f"explain takes one list of hypotheses, got {len(lists)}")
+        with _threads.threads(self.n_jobs):
+            given = (
+                None if against is None else _checks.integer("against", against, least=0, most=int(lists.sizes[0]) - 1)
+            )
+            return explain_batch(self.encoder, self.encoder.batch(lists), self.weights, lists, against=given, at=at)
 
     def scores(self, X: Any) -> list[FloatArray]:
         """Return the scores of the hypotheses of each list."""

@@ -15,6 +15,7 @@ from maxmargin import _threads
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.execution import Executor
+from maxmargin.explanation.result import Explanation
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.solver import Solver
@@ -123,6 +124,10 @@ class _Segmenting(BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: Sequence[Any], *, seeds: Sequence[Any] | None = None) -> list[IntArray]:
         """The label of every pixel or point; see :meth:`SegmenterModel.predict`."""
         return self._model().predict(X, seeds=seeds)
+
+    def explain(self, x: Any, **options: Any) -> Explanation:
+        """Explain the prediction for one image or scan; see :meth:`SegmenterModel.explain`."""
+        return self._model().explain(x, **options)
 
     def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
         """The class probabilities of every pixel or point; see :meth:`SegmenterModel.predict_proba`."""

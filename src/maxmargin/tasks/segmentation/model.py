@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _threads
+from maxmargin._messages import shown
 from maxmargin.encoders.data import checks
+from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray, IntArray, Structure
 from maxmargin.structures.networks.network import Network
@@ -104,6 +107,27 @@ class SegmenterModel(Model):
     def relaxation(self, X: Sequence[Any]) -> list[Any]:
         """Refused: it would speak of regions, not of pixels."""
         raise ValueError("a segmenter has no relaxation; its metadata say how its training went")
+
+    def explain(  # type: ignore[override]
+        self, x: Any, *, against: Any = None, at: Any = None
+    ) -> Explanation:
+        """Explain the labels of one image or scan: what contributes to their margin over other labels.
+
+        It is the cut of regions (or of pixels, voxels, points) that is explained, from the class probabilities of the
+        last stage on; a second cut of pixels near boundaries comes after it.
+
+        Args:
+            x: an image or a scan.
+            against: other labels of its pixels or points; where they are void, or a region has several, the most
+                frequent one counts, or else the predicted one. None for the runner-up, the best other labels of
+                regions.
+            at: instead, a pixel ``(row, column)`` or the number of a point: the best labels that differ there.
+        """
+        with _threads.threads(self.n_jobs):
+            sites = self.encoder.extractor.sites(x)
+            batch = self.encoder.batch([sites])
+            node = None if at is None else _node_at(sites, at)
+            return explain_batch(self.encoder, batch, self.weights, x, against=against, at=node)
 
     def _seeds(self, given: list[Any], seeds: Sequence[Any] | None) -> list[IntArray | None]:
         """Seeds as numbers of classes, -1 elsewhere."""
@@ -203,6 +227,15 @@ class ImageSegmenterModel(SegmenterModel):
         counts = np.zeros((len(held), len(self.encoder.classes or ())))
         counts[np.flatnonzero(held), found.inside[held]] = 1.0
         return found.with_labels(best_labels(batch.structure, batch.features.scores(cut.weights), counts))
+
+
+def _node_at(sites: Sites, at: Any) -> int:
+    """The node of a pixel or point."""
+    shape = sites.node_of.shape
+    place = np.atleast_1d(checks.array(at, None, "at", "iu", "the indices of a pixel, or the number of a point"))
+    if place.shape != (len(shape),) or (place < 0).any() or (place >= shape).any():
+        raise ValueError(f"at must be {len(shape)} indices below {', '.join(map(str, shape))}, got {shown(at)}")
+    return int(sites.node_of[tuple(place.tolist())])
 
 
 def best_labels(structure: Structure, scores: FloatArray, counts: FloatArray | None = None) -> IntArray:

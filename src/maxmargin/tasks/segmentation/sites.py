@@ -37,6 +37,16 @@ class Sites(ABC):
         """Number of nodes."""
         return len(self.size)
 
+    @property
+    def centers(self) -> IntArray | None:
+        """The pixel in the middle of each node, shape ``(n_nodes, n_axes)``; None for points, which are no grid."""
+        if self.node_of.ndim < 2:
+            return None
+        nodes = self.node_of.ravel()
+        counts = np.maximum(np.bincount(nodes, minlength=self.n_nodes), 1)
+        axes = (np.bincount(nodes, axis.ravel(), self.n_nodes) / counts for axis in np.indices(self.node_of.shape))
+        return np.rint(np.stack([*axes], axis=1)).astype(np.int64)
+
     @abstractmethod
     def context(self, probabilities: FloatArray) -> npt.NDArray[np.float32]:
         """Auto-context features, shape ``(n_nodes, c)``, from class probabilities, shape ``(n_nodes, n_classes)``."""
@@ -72,6 +82,11 @@ class Extractor(ABC):
     @abstractmethod
     def n_features(self) -> int:
         """Columns of the node features."""
+
+    @property
+    @abstractmethod
+    def edge_feature_names(self) -> Sequence[str]:
+        """Names of the edge features."""
 
     @abstractmethod
     def labels_shape(self, given: Any) -> tuple[int, ...]:

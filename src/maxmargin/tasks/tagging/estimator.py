@@ -17,6 +17,7 @@ from maxmargin import _threads
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.execution import Executor
+from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Metric
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
@@ -77,6 +78,10 @@ class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
     def k_best(self, X: Any, k: int, *, known: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
         """Return the ``k`` best labelings of each sentence with their scores, best first."""
         return self._model().k_best(X, k, known=known)
+
+    def explain(self, x: Any, **options: Any) -> Explanation:
+        """Explain the prediction for one sentence; see :meth:`TaggerModel.explain`."""
+        return self._model().explain(x, **options)
 
     def margins(self, X: Any) -> list[FloatArray]:
         """Return the margins of labels, an array per sentence; see :meth:`TaggerModel.margins`."""

@@ -7,8 +7,8 @@ It imports neither training nor scikit-learn, so that commands that only predict
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,17 @@ from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import quoted, shown
 from maxmargin.encoders.data import checks
+from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Metric, Model, Training
-from maxmargin.structures.base import FloatArray, IntArray
-from maxmargin.tasks.common.tokens.table import Codes
+from maxmargin.structures.base import FloatArray, IntArray, PointStatus
+from maxmargin.tasks.common.tokens.table import AttributeText, Codes, TokenTable
 from maxmargin.tasks.common.weights import strongest_weights
 from maxmargin.tasks.tagging.encoder.decoder import Decoder
 from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows, read_whole
 from maxmargin.tasks.tagging.encoder.labels.gold import UNKNOWN, GoldLabels
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.encoder.names import words_of
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.dev import DevSentences
@@ -182,6 +185,52 @@ class TaggerModel(Model):
         k = _checks.integer("k", k, least=1)
         rows = self.rows(X)
         return list(self.ranked(rows, k, self.known_codes(known, rows.lengths)))
+
+    def explain(
+        self,
+        x: Any,
+        *,
+        against: Any = None,
+        at: int | None = None,
+        feature_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    ) -> Explanation:
+        """Explain the labels of one sentence: what attributes and transitions contribute to their margin over others.
+
+        Args:
+            x: a sentence, as :meth:`predict_single` takes it.
+            against: other labels, for example the gold ones; None for the runner-up.
+            at: instead, the number of a token, from 0: the best labels that differ there. Names count tokens from 1.
+            feature_names: names of the columns, where inputs are matrices.
+        """
+        rows, words = self.rows(x if isinstance(x, (TokenTable, AttributeText)) else [x]), words_of(x)
+        if len(rows.lengths) != 1:
+            raise ValueError(f"explain takes one sentence, got {len(rows.lengths)}")
+        return self.explain_rows(rows, 0, words, against=against, at=at, feature_names=feature_names)
+
+    def explain_rows(
+        self,
+        rows: TokenRows,
+        sentence: int,
+        words: Sequence[str],
+        *,
+        against: Any = None,
+        at: int | None = None,
+        feature_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    ) -> Explanation:
+        """:meth:`explain` one of several sentences, whose attributes are there; ``words`` are its own."""
+        if not rows.lengths[sentence]:
+            raise ValueError("a sentence without tokens has no labels to explain; give one with tokens")
+        encoder = self.encoder
+        with _threads.threads(self.n_jobs):
+            batch = encoder.batch_of(rows).select(np.array([sentence]))
+            if batch.structure.predict(self._scores(batch)).status[0] == PointStatus.ABSENT:
+                # As in predictions, constraints that no labeling satisfies are dropped.
+                layout = replace(encoder.weight_layout, constraints=None)
+                encoder = replace(encoder, weight_layout=layout)
+                batch = encoder.batch_of(rows).select(np.array([sentence]))
+            return explain_batch(
+                encoder, batch, self.weights, list(words), against=against, at=at, feature_names=feature_names
+            )
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of the best labeling of each sentence."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from maxmargin._vectors import rises
 from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, table
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence, indexed
@@ -140,6 +141,28 @@ class AlignmentEncoder(Encoder):
         assert isinstance(batch, PairBatch)
         sizes = np.stack([batch.matchings.n_source, batch.matchings.n_target], axis=1)
         return [edges[(edges < size).all(axis=1)] for edges, size in zip(outputs, sizes, strict=True)]
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Functions that name links by their words and positions from 0, and the words that have no further link."""
+        assert isinstance(batch, PairBatch)
+        (pair,) = as_pairs([x])
+        (n, m), slots = sizes_of([pair])[0].tolist(), batch.matchings.n_slots
+
+        def named(at: int) -> Name:
+            j, k = divmod(at, m + slots)
+            if j < n and k < m:
+                return Name(f"link {j}-{k} {pair.source[j]!r} {pair.target[k]!r}")
+            side, words, word = ("source", pair.source, j)
+            if j >= n:
+                side, words, word = "target", pair.target, (at - n * (m + slots)) % m
+            return Name(f"{side} word {word} {words[word]!r}", "no further link")
+
+        return [named]
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """The names of the features of links and words."""
+        names = self.link_model.names
+        return [table(len(names), names.__getitem__)]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Common links, with the sure and with the possible ones, out of predicted and sure ones: ``1 - AER``."""

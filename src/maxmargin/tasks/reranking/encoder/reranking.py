@@ -12,6 +12,7 @@ from maxmargin import _checks
 from maxmargin._messages import quoted, shortened
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, Encoder, State
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, table
 from maxmargin.features.parts import PartFeatures
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates
@@ -217,6 +218,16 @@ class RerankingEncoder(Encoder):
         return [*self.names, *sparse]
 
     # The file.
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Return a function that names hypotheses by their numbers, from 1, and texts."""
+        texts = as_lists([x]).texts if not isinstance(x, NBestLists) else x.texts
+        return [lambda at: Name(f"hypothesis {at + 1}{f' {texts[at]!r}' if texts[at] else ''}")]
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Return the names of all weights."""
+        names = self.feature_names()
+        return [table(len(names), names.__getitem__)]
 
     def describe(self) -> dict[str, Any]:
         """Return a summary as plain JSON values."""

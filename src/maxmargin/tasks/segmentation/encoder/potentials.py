@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from maxmargin.structures.base import FloatArray
@@ -30,3 +32,11 @@ def node_features(probabilities: FloatArray) -> FloatArray:
 def classifier_weights(n_classes: int) -> FloatArray:
     """Weights of more than two classes whose scores are log-probabilities, shape ``(n_classes + 1, n_classes)``."""
     return np.vstack([np.zeros((1, n_classes)), 2.0 * np.eye(n_classes)])
+
+
+def node_feature_names(classes: Sequence[str]) -> list[str]:
+    """Names of the columns of :func:`node_features`."""
+    if len(classes) != 2:
+        return ["one", *(f"log-probability of {name}" for name in classes)]
+    odds = f"log-odds of {classes[1]}"
+    return ["one", odds, *(f"{odds} above {knot:g}" for knot in _KNOTS)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -16,11 +16,12 @@ from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json
+from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable
 from maxmargin.encoders.labelings.associative import AssociativeEncoder
 from maxmargin.structures._arrays import array_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.tasks.segmentation.encoder.potentials import node_features
+from maxmargin.tasks.segmentation.encoder.potentials import node_feature_names, node_features
 from maxmargin.tasks.segmentation.io.classes import ClassCodes
 from maxmargin.tasks.segmentation.learning.auto_context import AutoContext
 from maxmargin.tasks.segmentation.learning.classifiers import part_of
@@ -137,6 +138,53 @@ class SegmentationEncoder(Encoder):
         names = np.asarray(self.classes or (), dtype=np.int64)
         pairs = zip(batch.sites, outputs, strict=True)
         return [names[np.asarray(labels)[sites.node_of]] for sites, labels in pairs]
+
+    def vertex_of(self, batch: Batch, y: Sequence[Any], scores: FloatArray) -> FloatArray:
+        """Nodes without a label that is known keep the predicted one."""
+        assert isinstance(batch, SegmentBatch)
+        predicted = batch.structure.labels(scores).outputs
+        k, nodes = len(self.classes or ()), []
+        for sites, labels, own in zip(batch.sites, self.coded(y), predicted, strict=True):
+            if labels.shape != sites.node_of.shape:
+                raise ValueError(f"the labels have shape {labels.shape}, expected {sites.node_of.shape}")
+            counts = sites.counts(labels, k)
+            nodes.append(np.where(counts.any(axis=1), counts.argmax(axis=1), own))
+        return batch.structure.encode(nodes).dense()
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Functions that name regions by their numbers and centers, or nodes of points, and pairs of neighbors."""
+        assert isinstance(batch, SegmentBatch)
+        centers = batch.sites[0].centers
+        word, names = "node" if centers is None else "region", self._graph_of_names.name_parts(batch, x)
+
+        def node(at: int) -> Name:
+            found = names[0](at)
+            number = int(found.what.split()[-1])
+            where = "" if centers is None else f" at {', '.join(map(str, centers[number].tolist()))}"
+            return self._of_class(Name(f"{word} {number}{where}", found.state))
+
+        return [node, lambda at: self._of_class(names[1](at))]
+
+    @cached_property
+    def _graph_of_names(self) -> GraphEncoder:
+        """The graphs' encoder with the names of classes as its labels, where it has labels."""
+        graph = self.graph
+        return replace(graph, classes=self.class_names) if isinstance(graph, AssociativeEncoder) else graph
+
+    def _of_class(self, name: Name) -> Name:
+        """A name of two classes, where 1 stands for the second."""
+        return name._replace(state=self.class_names[1]) if name.state == "1" and len(self.class_names) == 2 else name
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Names of what cuts see of nodes, and of edges."""
+        edges = [*self.extractor.edge_feature_names, "like probabilities"]
+        given = {"node_features": node_feature_names(self.class_names), "edge_features": edges}
+        tables = self._graph_of_names.name_weights(ColumnNames(given))
+
+        def shown(name: Namer) -> Namer:
+            return lambda at: self._of_class(name(at))
+
+        return [one._replace(name=shown(one.name)) for one in tables]
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Right labels out of labeled pixels or points."""

@@ -17,6 +17,7 @@ from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json, sequence
+from maxmargin.encoders.data.names import ColumnNames, Namer, WeightTable
 from maxmargin.features.parts import Stacked
 from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.structures._arrays import Ragged, offsets_of
@@ -49,6 +50,7 @@ from maxmargin.tasks.tagging.encoder.labels.constraints import (
 from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.labels.repair import repaired
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
+from maxmargin.tasks.tagging.encoder.names import part_namers, weight_tables, words_of
 from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults, preset
 from maxmargin.tasks.tagging.encoder.presets.choice import chosen_preset
 from maxmargin.tasks.tagging.encoder.templates.template import Template
@@ -366,6 +368,14 @@ class TaggingEncoder(Encoder):
         names[:] = self.classes or ()
         flat = names[codes].tolist()
         return [flat[first:last] for first, last in pairwise(offsets.tolist())]
+
+    def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
+        """Return functions that name the parts of one sentence."""
+        return part_namers(self, batch.structure, words_of(x))
+
+    def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
+        """Return the names of all weights."""
+        return weight_tables(self, columns)
 
     def agreement(self, gold: Any, predicted: Any) -> tuple[float, float]:
         """Return right labels out of tokens."""
