@@ -179,7 +179,7 @@ def test_sources_of_datasets(tagged, tmp_path):
         tagger.fit(tagger.build_dataset(tmp_path / name, source)).coef_
         for name, source in {
             "streamed": tables.source(streamed, "tokens", "tags"),
-            "memory": tables.source(dataset, "tokens", "tags", block_examples=7),
+            "memory": tables.source(dataset, "tokens", "tags"),
             "lists": (corpus.tokens, corpus.upos),
         }.items()
     ]
