@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from banks import conllu
 from commands import failed, run, runner
+from oracles.enumeration import vertices
 from sklearn.base import clone
 
 import maxmargin as mm
@@ -16,6 +17,7 @@ from maxmargin.solvers import BlockFrankWolfe
 from maxmargin.tasks.parsing import DependencyParser, Treebank, read_treebank
 from maxmargin.tasks.parsing.encoder.heads import lifted
 from maxmargin.tasks.parsing.model import ParserModel
+from maxmargin.tasks.parsing.partial import KnownHeads, known_arcs
 from maxmargin.training import Settings
 
 ONE = [{"form": "Yes", "head": 0, "deprel": "root"}]
@@ -235,6 +237,62 @@ def test_sentences_without_tags(tmp_path):
     assert f"{place}, unlike in training" in runner.invoke(app, ["parse", "predict", model, str(path)]).stderr
     with pytest.warns(UserWarning, match="line 5: there is no tag"):
         DependencyParser.load(model).predict(read_treebank(path))
+
+
+def test_heads_that_are_known_in_part(banks, tmp_path):
+    rng = np.random.default_rng(0)
+    train = banks[0]
+    pairs = zip(train.table.by_sentence(1), train.table.by_sentence(3), strict=True)
+    words = [[{"form": form, "upos": tag} for form, tag in zip(*pair, strict=True)] for pair in pairs]
+    some = []
+    for heads, relations in train.trees():
+        known = rng.random(len(heads)) < 0.5
+        own = [head if there else None for head, there in zip(heads.tolist(), known, strict=True)]
+        some.append((own, [name if there else None for name, there in zip(relations, known, strict=True)]))
+    with pytest.raises(ValueError, match=r"sentence 0, token \d: the head '_' is not .* partial=True \(--partial\)"):
+        DependencyParser(bits=12).fit(words, some)
+    parser = DependencyParser(bits=14, max_iter=4, partial=True).fit(words, some)
+    assert parser.evaluate(banks[1]).las > 0.8
+    assert parser.model_.metadata["left out"] == 0
+    whole = DependencyParser(bits=12, max_iter=2, partial=True).fit(train.part(0, 20))
+    np.testing.assert_array_equal(whole.coef_, DependencyParser(bits=12, max_iter=2).fit(train.part(0, 20)).coef_)
+    path, model = tmp_path / "some.conllu", str(tmp_path / "parser.mm")
+    path.write_text(conll(GOOD, "the/DET/_/_ cat/NOUN/3/nsubj sleeps/VERB/_/_", GOOD))
+    assert "line 5: the head '_' is not" in failed("parse", "train", str(path), "--out", model)
+    said = json.loads(run("parse", "train", str(path), "--out", model, "--partial", "--bits", "10", "--json"))
+    assert (said["known heads"], said["left out"], said["relations"]) == (7, 0, 3)
+    for sentence, message in (
+        ("the/DET/_/_ cat/NOUN/0/root sleeps/VERB/0/root", "line 7: this is a second token below the root"),
+        ("the/DET/2/_ cat/NOUN/1/root sleeps/VERB/_/root", "line 5: from here the heads lead around in a circle"),
+    ):
+        path.write_text(conll(GOOD, sentence))
+        assert message in failed("parse", "train", str(path), "--out", model, "--partial")
+    path.write_text(conll("the/DET/_/_ cat/NOUN/_/_"))
+    assert "there is no relation, and none at 2 of 2" in failed(
+        "parse", "train", str(path), "--out", model, "--partial"
+    )
+
+
+def test_known_heads_are_those_of_completions():
+    rng, lengths = np.random.default_rng(1), np.array([4, 3, 4, 5, 4])
+    best = [mm.structures.ProjectiveTrees.dense([n]) for n in lengths.tolist()]
+    heads = np.concatenate([one.decode(one.argmax(rng.normal(size=one.n_parts)).z)[0] for one in best])
+    heads[rng.random(len(heads)) < 0.4] = -1
+    heads[:4] = [3, 0, 2, 1]  # 1 -> 4 crosses 0 -> 2
+    known = KnownHeads.of(heads, lengths, single_root=True)
+    assert (known.lifted, known.left_out, known.all_known) == (1, 0, False)
+    trees = mm.structures.ProjectiveTrees.dense(lengths)
+    given = known_arcs(trees, known.heads)
+    offsets, tokens = trees.blocks[0].offsets, trees.token_offsets
+    for i, rows in enumerate(vertices(trees)):
+        own, said = given[offsets[i] : offsets[i + 1]], known.heads[tokens[i] : tokens[i + 1]]
+        agree = ((rows > 0.5) >= (own > 0)).all(axis=1) & ((rows < 0.5) >= (own < 0)).all(axis=1)
+        one = trees.select([i])
+        right = [bool(((said < 0) | (said == one.decode(row)[0])).all()) for row in rows]
+        np.testing.assert_array_equal(agree, right)
+        assert agree.any()
+    crossing = KnownHeads.of(np.array([3, 4, -1, -1, -1]), np.array([5]), single_root=True)
+    assert (crossing.heads.tolist(), crossing.left_out) == ([-1] * 5, 1)
 
 
 @pytest.mark.parametrize("form", ["bom", "crlf"])

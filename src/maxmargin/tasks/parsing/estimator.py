@@ -38,6 +38,8 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         single_root: whether exactly one token of a sentence is below the root. Training trees with more are refused;
             with False every sentence may have several.
         labeled: whether arcs have relations; with False heads alone are learned, and predicted relations are ``_``.
+        partial: whether training trees may be known in part: heads and relations that are None in y, or ``_`` in X, are
+            unknown; with False they are refused.
         solver: "auto" for MIRA, or a solver object of :mod:`maxmargin.solvers`, for example ``mm.BlockFrankWolfe()``,
             whose result comes with a certified duality gap.
         C: regularization of solvers that minimize the objective, larger means less; MIRA has none.
@@ -68,6 +70,7 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         aggressiveness: float = AGGRESSIVENESS,
         single_root: bool = True,
         labeled: bool = True,
+        partial: bool = False,
         solver: Solver | str = "auto",
         C: float = 1.0,
         tol: float = 1e-2,
@@ -81,7 +84,7 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.order, self.bits, self.aggressiveness, self.solver = order, bits, aggressiveness, solver
-        self.single_root, self.labeled = single_root, labeled
+        self.single_root, self.labeled, self.partial = single_root, labeled, partial
         self.C, self.tol, self.max_iter, self.max_seconds, self.patience = C, tol, max_iter, max_seconds, patience
         self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
         self.verbose, self.callbacks = verbose, callbacks
@@ -102,6 +105,7 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
             aggressiveness=self.aggressiveness,
             single_root=self.single_root,
             labeled=self.labeled,
+            partial=self.partial,
             training=Settings(**own),
         )
         held = None if dev is None else with_trees(_bank(dev[0]), dev[1]) if _is_pair(dev) else _bank(dev)

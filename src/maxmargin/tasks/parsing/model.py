@@ -182,26 +182,38 @@ def with_trees(bank: Treebank, y: Iterable[Tree] | None) -> Treebank:
                 f"example {i}: a tree must be a pair (heads, relations), relations strings, got {shown(tree)}"
             )
     found = Treebank(bank.table, bank.data)
-    heads = [np.asarray(heads) for heads, _ in trees]
+    heads = [_unknown_as_missing(heads) for heads, _ in trees]
     for i, (own, (_, relations), n) in enumerate(zip(heads, trees, bank.lengths.tolist(), strict=True)):
         if own.shape != (n,) or own.dtype.kind not in "iu" or len(relations) != n:
             raise ValueError(f"example {i}: a tree must have a head and a relation for each of the {n} tokens")
     names: dict[str, int] = {}
-    codes = [names.setdefault(one, len(names)) for _, relations in trees for one in relations]
+    codes = [names.setdefault("_" if one is None else one, len(names)) for _, relations in trees for one in relations]
     flat = np.concatenate([np.zeros(0, dtype=np.int64), *heads]).astype(np.int64)
     bounds = np.repeat(bank.lengths, bank.lengths)
-    wrong = np.flatnonzero((flat < 0) | (flat > bounds) | (flat == bank.places))
+    wrong = np.flatnonzero((flat < -1) | (flat > bounds) | (flat == bank.places))
     if wrong.size:
         i = int(np.searchsorted(offsets_of(bank.lengths), wrong[0], side="right")) - 1
         raise ValueError(f"example {i}: the head {int(flat[wrong[0]])} is not another token, or 0 for the root")
-    vars(found)["heads"], vars(found)["relations"] = flat, (np.array(codes, dtype=np.int32), list(names))
+    vars(found)["known_heads"], vars(found)["relations"] = flat, (np.array(codes, dtype=np.int32), list(names))
     return found
 
 
 def _is_tree(tree: Any) -> bool:
-    """Whether it is a pair whose second part is a list of strings."""
+    """Whether it is a pair whose second part is a list of strings, perhaps None where they are unknown."""
     if not isinstance(tree, (tuple, list)) or len(tree) != 2:
         return False
     heads, relations = tree
     lists = all(hasattr(one, "__len__") and hasattr(one, "__iter__") and not isinstance(one, str) for one in tree)
-    return lists and all(np.ndim(head) == 0 for head in heads) and all(isinstance(one, str) for one in relations)
+    return (
+        lists
+        and all(np.ndim(head) == 0 for head in heads)
+        and all(one is None or isinstance(one, str) for one in relations)
+    )
+
+
+def _unknown_as_missing(heads: Any) -> npt.NDArray[Any]:
+    """Heads as an array, with -1 for None."""
+    found = np.asarray(heads)
+    if found.dtype == object and found.ndim == 1:
+        found = np.asarray([-1 if head is None else head for head in found.tolist()])
+    return found

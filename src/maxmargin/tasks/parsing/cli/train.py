@@ -33,6 +33,9 @@ def train(
         ),
     ] = True,
     unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Train heads alone; relations become _.")] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Heads and relations that are missing (_) are unknown, not refused.")
+    ] = False,
     bits: Annotated[int, typer.Option("--bits", min=10, max=30, help="Hash features to 2^BITS weights.")] = BITS,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -53,7 +56,7 @@ def train(
         bank, held = read_treebank(treebank), None if dev is None else read_treebank(dev)
         banks = {"train": bank} | ({} if held is None else {"dev": held})
         chosen = f"order {order}, passes {passes}, aggressiveness {aggressiveness}, bits {bits}, seed {seed}"
-        chosen += f"{'' if single_root else ', several roots'}{', unlabeled' if unlabeled else ''}"
+        chosen += f"{'' if single_root else ', several roots'}{', unlabeled' * unlabeled}{', partial' * partial}"
         digests = [f"{name} {hashlib.sha256(one.data or b'').hexdigest()[:12]}" for name, one in banks.items()]
         fingerprint = ", ".join([*digests, chosen])
         training = Settings(
@@ -70,6 +73,7 @@ def train(
             aggressiveness=aggressiveness,
             single_root=single_root,
             labeled=not unlabeled,
+            partial=partial,
             training=training,
         )
         _ = checked(bank, settings)  # wrong trees are refused before older checkpoints are removed
@@ -79,6 +83,7 @@ def train(
         model = train_parser(bank, settings, dev=held)
         checkpoints.save(model)
         found = {"sentences": bank.n_sentences, "tokens": bank.n_tokens, "relations": len(model.encoder.classes)}
+        found |= {name: value for name, value in model.metadata.items() if name in ("known heads", "left out")}
         if held is not None:
             found |= {f"dev {name}": value for name, value in model.evaluate(held).as_dict().items()}
     report(found, as_json=as_json)

@@ -12,6 +12,7 @@ from maxmargin import _checks, _threads
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data.names import ColumnNames, FeatureNamer, Name, Namer
 from maxmargin.features.supported import Support, SupportedRows
+from maxmargin.structures._arrays import offsets_of, ranges
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
@@ -67,9 +68,13 @@ class RelationEncoder(Encoder):
         """See :meth:`Encoder.transform`."""
         return self.batch(X)
 
-    def fit(self, X: Any, y: Any) -> tuple[Self, Batch, SparsePoint]:
-        """See :meth:`Encoder.fit`; ``y`` is the number of the relation of each token."""
+    def fit(self, X: Any, y: Any, tokens: IntArray | None = None) -> tuple[Self, Batch, SparsePoint]:
+        """See :meth:`Encoder.fit`; ``y`` is the number of the relation of each token, or of the given ``tokens``."""
         rows = self._rows(X)
+        if tokens is not None:
+            starts, columns = rows
+            kept = ranges(starts[tokens], starts[tokens + 1])
+            rows = offsets_of(np.diff(starts)[tokens]), np.ascontiguousarray(columns[kept])
         support = Support.observed(rows, y, len(self.classes), n_features=1 << self.bits)
         fitted = replace(self, support=support)
         batch = fitted._batch(rows)

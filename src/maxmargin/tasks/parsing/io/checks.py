@@ -9,30 +9,33 @@ from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.parsing.io.treebank import MISSING, FileError, Treebank
 
-_CYCLE, _ROOTS = 1, 2
 
+def check_trees(bank: Treebank, *, single_root: bool = False, partial: bool = False) -> None:
+    """FileError unless the heads of each sentence lead to the root, with ``single_root`` from one token below it.
 
-def check_trees(bank: Treebank, *, single_root: bool = False) -> None:
-    """FileError unless the heads of each sentence lead to the root, with ``single_root`` from one token below it."""
-    sentences, heads = offsets_of(bank.lengths), np.ascontiguousarray(bank.heads)
-    i, fault, token = _kernels.dependency_fault(sentences, heads, single_root, False)
-    if not fault:
-        return
-    where = bank.table.where(int(sentences[i]) + token - 1)
-    if fault == _CYCLE:
+    ``partial``: whether heads may be unknown.
+    """
+    sentences, heads = offsets_of(bank.lengths), bank.known_heads if partial else bank.heads
+    i, fault, token = _kernels.dependency_fault(sentences, np.maximum(heads, 0), False, False)
+    if fault:
+        where = bank.table.where(int(sentences[i]) + token - 1)
         raise FileError(f"{where}: from here the heads lead around in a circle, not to the root, 0; correct the heads")
     roots = np.add.reduceat((heads == 0).astype(np.int64), sentences[:-1])
+    if not single_root or (roots <= 1).all():
+        return
+    first = int(sentences[np.argmax(roots > 1)])
+    second = first + int(np.flatnonzero(heads[first:] == 0)[1])
     raise FileError(
-        f"{where}: this is a second token below the root, 0; {int((roots > 1).sum())} of {bank.n_sentences} sentences "
-        "have several, and a parser that was trained with one root predicts one. Correct the heads, or train with "
-        "single_root=False (--several-roots)"
+        f"{bank.table.where(second)}: this is a second token below the root, 0; {int((roots > 1).sum())} of "
+        f"{bank.n_sentences} sentences have several, and a parser that was trained with one root predicts one. Correct "
+        "the heads, or train with single_root=False (--several-roots)"
     )
 
 
-def check_relations(bank: Treebank) -> None:
-    """FileError if a token has no relation."""
+def check_relations(bank: Treebank, *, partial: bool = False) -> None:
+    """FileError if a token has no relation, or with ``partial`` if none has one."""
     missing = without_relation(bank)
-    if missing.size:
+    if missing.size > (bank.n_tokens - 1 if partial else 0):
         raise FileError(
             f"{bank.table.where(int(missing[0]))}: there is no relation, and none at {len(missing)} of {bank.n_tokens} "
             "tokens; give relations, or train heads alone with labeled=False (--unlabeled)"

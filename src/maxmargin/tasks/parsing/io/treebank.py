@@ -66,23 +66,37 @@ class Treebank:
     def __len__(self) -> int:
         return self.n_sentences
 
-    @cached_property
+    @property
     def heads(self) -> IntArray:
         """Heads of all tokens, counted from 1 in their sentence, 0 for the root, shape ``(n_tokens,)``.
 
         FileError if one is missing, is not a token of its sentence or is the token itself.
         """
-        codes, names = self.table.codes(_HEAD)
-        heads = _numbers(names)[codes]
-        length = np.repeat(self.lengths, self.lengths)
-        wrong = np.flatnonzero((heads < 0) | (heads > length) | (heads == self.places))
-        if wrong.size:
-            token = int(wrong[0])
-            raise FileError(
-                f"{self.table.where(token)}: the head {shown(names[codes[token]])} is not one of the other tokens, 1 "
-                f"to {int(length[token])}, or 0 for the root; give a file with trees"
+        heads = self.known_heads
+        if (missing := np.flatnonzero(heads < 0)).size:
+            raise self._wrong_head(
+                int(missing[0]), "_", "give a file with trees, or train with partial=True (--partial)"
             )
         return heads
+
+    @cached_property
+    def known_heads(self) -> IntArray:
+        """As :attr:`heads`, but -1 where one is missing (``_``)."""
+        codes, names = self.table.codes(_HEAD)
+        missing = np.array([name in MISSING for name in names], dtype=np.bool_)[codes]
+        heads = _numbers(names)[codes]
+        length = np.repeat(self.lengths, self.lengths)
+        wrong = np.flatnonzero(~missing & ((heads < 0) | (heads > length) | (heads == self.places)))
+        if wrong.size:
+            raise self._wrong_head(int(wrong[0]), names[codes[wrong[0]]], "give a file with trees")
+        return heads
+
+    def _wrong_head(self, token: int, head: str, remedy: str) -> FileError:
+        n = int(self.lengths[np.searchsorted(self.table.sentences, token, side="right") - 1])
+        return FileError(
+            f"{self.table.where(token)}: the head {shown(head)} is not one of the other tokens, 1 to {n}, or 0 for the "
+            f"root; {remedy}"
+        )
 
     @property
     def places(self) -> IntArray:
@@ -105,7 +119,7 @@ class Treebank:
     def without_relations(self) -> Treebank:
         """The same sentences and heads, with the relation ``_`` at all tokens."""
         found = Treebank(self.table, self.data)
-        vars(found)["heads"] = self.heads
+        vars(found)["known_heads"] = self.known_heads
         vars(found)["relations"] = np.zeros(self.n_tokens, dtype=np.int32), ["_"]
         return found
 
