@@ -138,7 +138,8 @@ def fault(words: list[str]) -> str:
     if name == "maxmargin":
         return unknown_options(rest)
     if name == "make":
-        listed = re.findall(r"^\.PHONY: (.*)|^FLAVORS := (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+        listed = re.findall(r"^\.PHONY: (.*)|^FLAVORS := (.*)", makefile, re.MULTILINE)
         return "" if rest[0] in " ".join(" ".join(names) for names in listed).split() else "no such target"
     if name == "pip" or (Path(name).name == "python" and rest[:2] == ["-m", "pip"]):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
