@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
 
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _checks, _threads
+from maxmargin._estimator import Estimator
 from maxmargin.datasets import EncoderRecipe, ShardedDataset
 from maxmargin.datasets.recipe import Good
 from maxmargin.encoders import PartsEncoder, ProgramEncoder
@@ -98,7 +98,7 @@ def _unknown(estimator: str, name: str, names: list[str]) -> str:
     return f"{estimator}() got an unexpected keyword argument {name!r}; {hint}"
 
 
-class StructuredSVM(BaseEstimator):  # type: ignore[misc]
+class StructuredSVM(Estimator):
     """Large-margin training of any structure to a certified duality gap.
 
     Minimizes ``1/(2C) ||w||^2 + sum_i s_i max_y [loss(y_i, y) + w'f(x_i, y) - w'f(x_i, y_i)]``, inside

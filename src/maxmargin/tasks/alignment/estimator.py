@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
+from maxmargin._estimator import Estimator
 from maxmargin.datasets import ShardedDataset
 from maxmargin.explanation.result import Explanation
 from maxmargin.structures.base import FloatArray, IntArray
@@ -21,7 +21,7 @@ from maxmargin.tasks.alignment.sharding import BLOCK_PAIRS, AlignmentRecipe, tra
 from maxmargin.tasks.alignment.training import AlignerSettings, train_aligner
 
 
-class WordAligner(BaseEstimator, AlignerSettings):  # type: ignore[misc]
+class WordAligner(Estimator, AlignerSettings):
     """Word alignment by maximum-weight matchings with learned scores.
 
     Translation models (:mod:`~maxmargin.tasks.alignment.translation.bitext_models`) are learned from a bitext without

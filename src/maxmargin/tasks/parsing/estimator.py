@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._estimator import Estimator
 from maxmargin.explanation.result import Explanation
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
@@ -23,7 +23,7 @@ from maxmargin.tasks.parsing.training import ParserSettings, train_parser
 from maxmargin.training import Settings
 
 
-class DependencyParser(BaseEstimator):  # type: ignore[misc]
+class DependencyParser(Estimator):
     """Large-margin parser: the best projective tree of each sentence, then the relation of each arc.
 
     X is a :class:`Treebank`, as :func:`read_treebank` reads it from CoNLL-U, or a list of sentences of the package
@@ -88,6 +88,12 @@ class DependencyParser(BaseEstimator):  # type: ignore[misc]
         self.C, self.tol, self.max_iter, self.max_seconds, self.patience = C, tol, max_iter, max_seconds, patience
         self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
         self.verbose, self.callbacks = verbose, callbacks
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of scikit-learn: trees may be those of X."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
 
     def fit(self, X: Any, y: Sequence[Tree] | None = None, *, dev: Any = None) -> Self:
         """Train.

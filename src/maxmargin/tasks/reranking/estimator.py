@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _checks, _threads
+from maxmargin._estimator import Estimator
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.execution import Executor
@@ -33,7 +33,7 @@ from maxmargin.tasks.reranking.tuning.base import Method
 from maxmargin.training import Settings
 
 
-class Reranker(BaseEstimator):  # type: ignore[misc]
+class Reranker(Estimator):
     """Chooses one hypothesis of each list by a linear score whose weights are tuned to a metric.
 
     X is a list with, for each input, a matrix with a row of features per hypothesis (dense or CSR), or a list of

@@ -8,10 +8,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
+from maxmargin._estimator import Estimator
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.execution import Executor
@@ -32,7 +32,7 @@ from maxmargin.tasks.segmentation.training import ClassWeight, StageSettings, tr
 from maxmargin.training import Settings
 
 
-class _Segmenting(BaseEstimator, ABC):  # type: ignore[misc]
+class _Segmenting(Estimator, ABC):
     """What both estimators share."""
 
     model_: SegmenterModel

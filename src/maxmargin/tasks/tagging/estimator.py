@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
+from maxmargin._estimator import Estimator
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.execution import Executor
@@ -46,7 +46,7 @@ class Labelings(list[Any]):
         return found
 
 
-class Predictor(BaseEstimator, ABC):  # type: ignore[misc]
+class Predictor(Estimator, ABC):
     """The predictions and attributes of estimators that have a :class:`TaggerModel`."""
 
     @abstractmethod
