@@ -66,6 +66,21 @@ def test_two_labels_equal_a_cut(seed: int) -> None:
     assert random_batch(rng, 1, 3).relaxed
 
 
+@SETTINGS
+@given(seed=st.integers(0, 10**6), labels=st.integers(1, 2), k=st.integers(1, 4))
+def test_the_k_best_of_two_labels_are_those_of_all_labelings(seed: int, labels: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    structure = random_batch(rng, 3, labels, most=4)
+    scores = rng.normal(size=structure.n_parts)
+    scores[structure.starts[1] :] = np.abs(scores[structure.starts[1] :])
+    ranks = structure.k_best(scores, k)
+    for i, outputs in enumerate(vertices(structure)):
+        worth = np.sort(outputs @ scores[structure.parts_of([i])])[::-1]
+        for r, points in enumerate(ranks):
+            wanted = worth[r] if r < len(worth) else -np.inf
+            assert points.value[i] == pytest.approx(wanted, abs=1e-9)
+
+
 def test_a_batch_without_cliques_is_an_associative_network() -> None:
     rng = np.random.default_rng(2)
     shape = random_graphs(rng, 4, 6)

@@ -255,8 +255,18 @@ class Encoder(ABC):
         return structure.k_best(scores, k)
 
     def vertex_of(self, batch: Batch, y: Sequence[Any], scores: FloatArray) -> FloatArray:
-        """The vertices of outputs as users write them, packed; of an output with several, its best one."""
-        return self.encode(batch, self.parse_outputs(checks.examples(y, "y"))).dense()
+        """The vertices of outputs as users write them, packed; of outputs known in part the best ones that agree."""
+        y = checks.examples(y, "y")
+        if any(map(self.is_partial, y)):
+            return self._best_agreeing(batch, y, scores)
+        return self.encode(batch, self.parse_outputs(y)).dense()
+
+    def _best_agreeing(self, batch: Batch, y: Sequence[Any], scores: FloatArray) -> FloatArray:
+        """The best vertices among those that agree with what is known of outputs."""
+        from maxmargin.problem.partial import PartialOutputs
+
+        known = PartialOutputs.build(batch.structure, self.given(batch, y))
+        return known.best(batch.structure, scores)[0].dense()
 
     def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
         """For each block of the parts of one input a function that names them; ``batch`` holds ``x`` alone."""

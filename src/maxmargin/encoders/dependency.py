@@ -436,7 +436,7 @@ def tree_namers(structure: Any, token: Callable[[int], str], classes: Sequence[H
     owner = np.repeat(np.arange(1, int(structure.n_tokens[0]) + 1), structure.n_states)
 
     def arc(at: int) -> Name:
-        head, label = (int(one) for one in structure.heads_of(np.array([at]))[:2])
+        head, label = (int(one[0]) for one in structure.heads_of(np.array([at])))
         text = f"head {token(head)}"
         return Name(token(int(owner[at])), text if structure.n_labels == 1 else f"{text}, {(classes or ())[label]}")
 

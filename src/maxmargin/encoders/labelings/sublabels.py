@@ -26,7 +26,6 @@ from maxmargin.encoders.labelings.labeled import LabeledEncoder, given_labels
 from maxmargin.features.base import Features
 from maxmargin.features.parts import Stacked
 from maxmargin.features.tied import TiedRows
-from maxmargin.problem.partial import PartialOutputs
 from maxmargin.structures._arrays import Ragged
 from maxmargin.structures.base import FloatArray, Points, Structure
 from maxmargin.structures.fallbacks import generic
@@ -135,8 +134,7 @@ class SublabelEncoder(Encoder):
 
     def vertex_of(self, batch: Batch, y: Sequence[Any], scores: FloatArray) -> FloatArray:
         """Labels with their best sub-labels."""
-        known = PartialOutputs.build(batch.structure, self.given(batch, checks.examples(y, "y")))
-        return known.best(batch.structure, scores)[0].dense()
+        return self._best_agreeing(batch, checks.examples(y, "y"), scores)
 
     def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
         """As the base, with the number of each sub-label."""

@@ -36,6 +36,7 @@ from maxmargin.structures._arrays import assembled, example_numbers, offsets_of,
 from maxmargin.structures.base import Block, FloatArray, IntArray, Points, PointStatus, Polytope, Ragged
 from maxmargin.structures.clique_sets import Cliques
 from maxmargin.structures.cuts.clique_cut import CliqueCut
+from maxmargin.structures.fallbacks import generic
 from maxmargin.structures.networks.associative import Associative
 from maxmargin.structures.sparse import SparsePoint
 
@@ -85,6 +86,10 @@ class CliqueNetwork(Associative):
             return np.zeros(0, dtype=np.int64)
         least = np.minimum.reduceat(own, begin)
         return np.where(least == np.maximum.reduceat(own, begin), least, -1)
+
+    def k_best(self, scores: FloatArray, k: int) -> list[Points]:
+        """As :meth:`Associative.k_best`, one argmax after the other; negative clique scores count as 0, too."""
+        return super().k_best(scores, k) if self.relaxed else generic.k_best(self, scores, k)
 
     def argmax(self, scores: FloatArray, *, warm: Any = None) -> Points:
         """A maximum of ``scores'z`` over the polytope, and as ``value`` a bound of it from above.

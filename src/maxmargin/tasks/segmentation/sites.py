@@ -88,6 +88,11 @@ class Extractor(ABC):
     def edge_feature_names(self) -> Sequence[str]:
         """Names of the edge features."""
 
+    @property
+    def edge_context_names(self) -> Sequence[str]:
+        """Names of the edge features of :meth:`Sites.edge_context`."""
+        return ("like probabilities",)
+
     @abstractmethod
     def labels_shape(self, given: Any) -> tuple[int, ...]:
         """The shape of an input's labels: one per pixel or point."""

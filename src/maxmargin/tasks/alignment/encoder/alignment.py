@@ -17,7 +17,7 @@ from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.alignment.encoder.evidence import POSTERIOR_NAMES, Evidence, indexed
 from maxmargin.tasks.alignment.encoder.features import LinkFeatures
 from maxmargin.tasks.alignment.encoder.fertility import FertilityBatch
-from maxmargin.tasks.alignment.encoder.link_model import LinkModel
+from maxmargin.tasks.alignment.encoder.link_model import LinkModel, further_link
 from maxmargin.tasks.alignment.io.compact import CompactPairs
 from maxmargin.tasks.alignment.io.sentences import (
     SentencePair,
@@ -152,10 +152,12 @@ class AlignmentEncoder(Encoder):
             j, k = divmod(at, m + slots)
             if j < n and k < m:
                 return Name(f"link {j}-{k} {pair.source[j]!r} {pair.target[k]!r}")
-            side, words, word = ("source", pair.source, j)
-            if j >= n:
-                side, words, word = "target", pair.target, (at - n * (m + slots)) % m
-            return Name(f"{side} word {word} {words[word]!r}", "no further link")
+            if j < n:
+                side, words, word, slot = "source", pair.source, j, k - m
+            else:
+                side, words = "target", pair.target
+                slot, word = divmod(at - n * (m + slots), m)
+            return Name(f"{side} word {word} {words[word]!r}", f"no {further_link(slot)}")
 
         return [named]
 

@@ -42,9 +42,8 @@ class LinkModel:
     @property
     def names(self) -> list[str]:
         """A readable name for every weight."""
-        ordinals = ("second", "third", *(f"{slot + 2}th" for slot in range(2, self.fertility - 1)))
         slots = [
-            f"cost of a {ordinals[slot]} link, {name}"
+            f"cost of a {further_link(slot)}, {name}"
             for slot in range(self.fertility - 1)
             for side in self._words
             for name in side.names
@@ -108,3 +107,8 @@ class LinkModel:
             cells,
             *(sides[side] @ np.stack(pieces[side::2], axis=1) for side in (0, 1)),  # (words, slots)
         )
+
+
+def further_link(slot: int) -> str:
+    """Which link of a word a slot is in place of."""
+    return f"{('second', 'third')[slot] if slot < 2 else f'{slot + 2}th'} link"

@@ -177,7 +177,7 @@ class SegmentationEncoder(Encoder):
 
     def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
         """Names of what cuts see of nodes, and of edges."""
-        edges = [*self.extractor.edge_feature_names, "like probabilities"]
+        edges = [*self.extractor.edge_feature_names, *self.extractor.edge_context_names]
         given = {"node_features": node_feature_names(self.class_names), "edge_features": edges}
         tables = self._graph_of_names.name_weights(ColumnNames(given))
 

@@ -27,6 +27,11 @@ PIXEL_EDGE_NAMES = [
 ]
 REGION_EDGE_NAMES = [*PIXEL_EDGE_NAMES, *(f"boundary, texture within {width:g}" for width in TEXTURE_WIDTHS)]
 
+CONTEXT_EDGE_NAMES = [
+    "boundary, like probabilities",
+    *(f"boundary, log-odds within {width:g}" for width in ODDS_WIDTHS),
+]
+
 
 def region_edge_features(regions: Regions) -> FloatArray:
     """Features of the pairs of touching regions, one row each; see :data:`REGION_EDGE_NAMES`."""
@@ -60,7 +65,10 @@ def similarities(squared: FloatArray, widths: tuple[float, ...]) -> FloatArray:
 
 
 def edge_context_features(adjacency: Adjacency, probabilities: FloatArray, alike: FloatArray) -> FloatArray:
-    """How alike the class probabilities of the two ends are, which is given, and their log-odds at two widths."""
+    """How alike the class probabilities of the two ends are, which is given, and their log-odds at two widths.
+
+    See :data:`CONTEXT_EDGE_NAMES`.
+    """
     first, second = adjacency.edges.T
     odds = log_odds(probabilities)
     squared = ((odds[first] - odds[second]) ** 2).mean(axis=1)

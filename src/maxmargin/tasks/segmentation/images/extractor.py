@@ -16,6 +16,7 @@ from maxmargin.tasks.segmentation.images import channels, superpixels
 from maxmargin.tasks.segmentation.images.channels import Levels, Pixels
 from maxmargin.tasks.segmentation.images.context import context_names, pixel_context, region_context
 from maxmargin.tasks.segmentation.images.edges import (
+    CONTEXT_EDGE_NAMES,
     PIXEL_EDGE_NAMES,
     REGION_EDGE_NAMES,
     contrast_features,
@@ -252,6 +253,11 @@ class ImageExtractor(Extractor):
     def edge_feature_names(self) -> list[str]:
         """Names of the edge features."""
         return list(PIXEL_EDGE_NAMES if self.graph == "pixels" else REGION_EDGE_NAMES)
+
+    @property
+    def edge_context_names(self) -> list[str]:
+        """Names of the edge features of :meth:`ImageSites.edge_context`."""
+        return list(CONTEXT_EDGE_NAMES)
 
     def context_names(self, n_classes: int) -> list[str]:
         """Names of the auto-context features."""
