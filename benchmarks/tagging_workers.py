@@ -252,7 +252,12 @@ def maxmargin(dataset: str, folder: Path, settings: dict[str, Any]) -> dict[str,
         clock = Clock()
         text = read_tagged(train, labeled=True, join=dataset == "genia")
         loading = clock.lap()
-        encoder = TaggingEncoder(preset=preset, template=template, support=settings.pop("support", "negative"))
+        encoder = TaggingEncoder(
+            preset=preset,
+            template=template,
+            support=settings.pop("support", "negative"),
+            order=settings.pop("order", 1),
+        )
         trained = train_tagger(encoder, text.tokens, text.label_codes(), replace(SETTINGS, **settings))
         training = clock.lap()
         memory = peak()
