@@ -130,6 +130,32 @@ def test_a_list_of_data_frames(kind, treebank):
             use(X[0], TAGS)
 
 
+@pytest.mark.parametrize("kind", ["minimal", "pandas", "polars"])
+def test_columns_of_numbers_go_by_name(kind, tmp_path):
+    """In which order the columns stand does not matter, and others than in training are refused, from files, too."""
+    frame = frames(kind)
+    parts = {"a": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0], "c": [3.0, 1.0, 2.0]}
+    turned, X = frame({name: parts[name] for name in "cab"}), [frame(parts)] * 3
+    tagger = SequenceTagger().fit([X[0], turned, X[0]], TAGS)
+    assert tagger.feature_names_in_.tolist() == tagger.attributes_ == ["a", "b", "c"]
+    assert np.array_equal(tagger.coef_, SequenceTagger().fit([np.asarray(one) for one in X], TAGS).coef_)
+    tagger.save(tmp_path / "model")
+    for model in (tagger, mm.load(tmp_path / "model")):
+        assert np.array_equal(model.margins([turned])[0], model.margins(X)[0])
+        assert model.predict([np.asarray(X[0])]) == TAGS[:1]
+        with pytest.raises(
+            ValueError, match=r"sentence 1: its columns are not those .*: it lacks c; give a frame with"
+        ):
+            model.predict([X[0], frame({"a": [1.0], "b": [0.0]})])
+        with pytest.raises(ValueError, match="it also has d; give a frame with the columns a, b, c"):
+            model.predict([frame({**parts, "d": [0.0] * 3})])
+    assert tagger.partial_fit([turned], TAGS[:1]).predict(X) == TAGS
+    plain = SequenceTagger().fit([np.asarray(one) for one in X], TAGS)
+    assert not hasattr(plain, "feature_names_in_")
+    assert plain.predict(X) == TAGS
+    assert not hasattr(SequenceTagger(), "feature_names_in_")
+
+
 # --- word/TAG lines -------------------------------------------------------------------------------------------------
 
 

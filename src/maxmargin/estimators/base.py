@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _checks, _threads
-from maxmargin._estimator import Estimator
+from maxmargin._estimator import Estimator, Outputs
 from maxmargin.datasets import EncoderRecipe, ShardedDataset
 from maxmargin.datasets.recipe import Good
 from maxmargin.encoders import PartsEncoder, ProgramEncoder
@@ -291,7 +291,7 @@ class StructuredSVM(Estimator):
 
     def predict(self, X: Sequence[Any] | ShardedDataset) -> list[Any]:
         """The best output of each example."""
-        return self._model().predict(X)
+        return Outputs(self._model().predict(X))
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
         """The ``k`` best outputs of each example with their scores, best first."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
-from maxmargin._estimator import Estimator
+from maxmargin._estimator import Estimator, Outputs
 from maxmargin.datasets import ShardedDataset
 from maxmargin.explanation.result import Explanation
 from maxmargin.structures.base import FloatArray, IntArray
@@ -154,7 +154,7 @@ class WordAligner(Estimator, AlignerSettings):
 
     def predict(self, X: Iterable[Any], *, adapt: bool = True) -> list[IntArray]:
         """The links of each pair; see :meth:`AlignerModel.predict`."""
-        return self._model().predict(X, adapt=adapt)
+        return Outputs(self._model().predict(X, adapt=adapt))
 
     def explain(self, x: Any, **options: Any) -> Explanation:
         """Explain the prediction for one sentence pair; see :meth:`AlignerModel.explain`."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._estimator import Estimator
+from maxmargin._estimator import Estimator, Outputs
 from maxmargin.explanation.result import Explanation
 from maxmargin.optimization.callbacks import Callback
 from maxmargin.optimization.checkpoints.files import Checkpoint
@@ -136,7 +136,7 @@ class DependencyParser(Estimator):
 
     def predict(self, X: Any) -> list[Tree]:
         """Return the tree of each sentence: heads, counted from 1 with 0 for the root, and relations."""
-        return self._model().predict(X)
+        return Outputs(self._model().predict(X))
 
     def explain(self, x: Any, **options: Any) -> Explanation:
         """Explain the prediction for one sentence; see :meth:`ParserModel.explain`."""

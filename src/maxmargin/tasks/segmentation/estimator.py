@@ -11,7 +11,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
-from maxmargin._estimator import Estimator
+from maxmargin._estimator import Estimator, Outputs
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.cut import CutEncoder
 from maxmargin.execution import Executor
@@ -123,7 +123,7 @@ class _Segmenting(Estimator, ABC):
 
     def predict(self, X: Sequence[Any], *, seeds: Sequence[Any] | None = None) -> list[IntArray]:
         """The label of every pixel or point; see :meth:`SegmenterModel.predict`."""
-        return self._model().predict(X, seeds=seeds)
+        return Outputs(self._model().predict(X, seeds=seeds))
 
     def explain(self, x: Any, **options: Any) -> Explanation:
         """Explain the prediction for one image or scan; see :meth:`SegmenterModel.explain`."""

@@ -16,8 +16,9 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from maxmargin import _checks
+from maxmargin._estimator import Outputs
 from maxmargin._messages import shown
-from maxmargin.tasks.tagging.estimator import Labelings, Predictor, SequenceTagger
+from maxmargin.tasks.tagging.estimator import Predictor, SequenceTagger
 from maxmargin.tasks.tagging.model import TaggerModel
 
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
@@ -134,7 +135,7 @@ class CRF(Predictor):
 
     def predict_marginals(self, X: Any) -> Any:
         """Return the probabilities as dictionaries, one per token, in an array of a list per sentence."""
-        return np.asarray(Labelings(super().predict_marginals(X)))
+        return np.asarray(Outputs(super().predict_marginals(X)))
 
     def _tagger(self) -> SequenceTagger:
         if not hasattr(self, "sequence_tagger_"):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import _threads
-from maxmargin._estimator import Estimator
+from maxmargin._estimator import Estimator, Outputs
 from maxmargin.datasets import ShardedDataset
 from maxmargin.encoders.data import checks
 from maxmargin.execution import Executor
@@ -35,17 +35,6 @@ from maxmargin.tasks.tagging.training import TagLoss, train_tagger
 from maxmargin.training import Settings
 
 
-class Labelings(list[Any]):
-    """A list of an object per sentence, which NumPy takes as such; ``cross_val_predict`` needs that."""
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Return an array of objects, shape ``(n_sentences,)``."""
-        found = np.empty(len(self), dtype=object)
-        for at, one in enumerate(self):  # an assignment of the whole would read lists of one length as a matrix
-            found[at] = one
-        return found
-
-
 class Predictor(Estimator, ABC):
     """The predictions and attributes of estimators that have a :class:`TaggerModel`."""
 
@@ -65,7 +54,7 @@ class Predictor(Estimator, ABC):
 
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> Any:
         """Return the best labels of each sentence, a list of lists; see :meth:`TaggerModel.predict`."""
-        return Labelings(self._model().predict(X, known=known))
+        return Outputs(self._model().predict(X, known=known))
 
     def predict_iter(self, sentences: Iterable[Any], *, size: int = 256) -> Iterator[list[Hashable]]:
         """Yield the best labels of each sentence of any iterable; see :meth:`TaggerModel.predict_iter`."""
@@ -111,6 +100,14 @@ class Predictor(Estimator, ABC):
     def attributes_(self) -> list[str]:
         """All attributes, in the order of their numbers."""
         return self._model().attributes_
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of the columns of features, if sentences were data frames of numbers; AttributeError otherwise."""
+        names = getattr(self._model().extractor, "names", None)
+        if names is None:
+            raise AttributeError(f"this {type(self).__name__} was not trained on data frames of numbers")
+        return np.array(names, dtype=object)
 
     @property
     def state_features_(self) -> dict[tuple[str, Hashable], float]:

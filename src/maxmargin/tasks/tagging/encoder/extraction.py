@@ -29,7 +29,14 @@ from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_o
 from maxmargin.tasks.tagging.encoder.columns.word_classes import Coded
 from maxmargin.tasks.tagging.encoder.templates.plan import SegmentPlan
 from maxmargin.tasks.tagging.encoder.templates.template import Template
-from maxmargin.tasks.tagging.io.named_columns import cells_of, dictionaries_of, is_frame, names_of, refuse_frame
+from maxmargin.tasks.tagging.io.named_columns import (
+    cells_of,
+    dictionaries_of,
+    is_frame,
+    matrix_of,
+    names_of,
+    refuse_frame,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,10 +441,12 @@ class MatrixExtractor(Extractor):
     Attributes:
         n_features: columns of the matrices; None before training.
         n_edge_features: columns of the edge features; 0 without edge features.
+        names: names of the columns, if training sentences were data frames; None if they were not.
     """
 
     n_features: int | None = None
     n_edge_features: int = 0
+    names: tuple[str, ...] | None = None
     segments: SegmentAttributes | None = None
 
     kind = "matrix"
@@ -449,7 +458,7 @@ class MatrixExtractor(Extractor):
     def _rows(self, X: Any) -> TokenRows:
         if isinstance(X, (TokenTable, AttributeText)):
             raise ValueError("this model takes a matrix of features per sentence, not tokens of text")
-        sentences = [np.asarray(x) if is_frame(x) else x for x in _sentences(X)]
+        sentences = [matrix_of(i, x, self.names) if is_frame(x) else x for i, x in enumerate(_sentences(X))]
         given = [x if isinstance(x, FeatureSequence) else FeatureSequence(x) for x in sentences]
         tokens = _stacked([x.features for x in given], self.n_features, "features")
         edges = [x.edge_features for x in given]
@@ -475,10 +484,14 @@ class MatrixExtractor(Extractor):
 
     def learn(self, X: Any, min_count: int = 1, labels: Coded | None = None) -> tuple[Self, TokenRows]:
         """See :meth:`Extractor.learn`."""
-        rows = self._rows(X)
+        text = isinstance(X, (TokenTable, AttributeText))  # which _rows refuses
+        new = self.n_features is None and not text
+        first = next((x for x in _sentences(X) if is_frame(x)), None) if new else None
+        named = self if first is None else replace(self, names=tuple(str(name) for name in first.columns))
+        rows = named._rows(X)
         n_edges = 0 if rows.edges is None else rows.edges.n_columns
         found = replace(
-            self,
+            named,
             n_features=rows.tokens.n_columns,
             n_edge_features=n_edges,
             segments=self._learned_segments(rows),
@@ -487,7 +500,7 @@ class MatrixExtractor(Extractor):
 
     def name(self, number: int) -> str:
         """See :meth:`Extractor.name`."""
-        return f"feature {number}"
+        return f"feature {number}" if self.names is None else self.names[number]
 
     def edge_name(self, number: int) -> str:
         """See :meth:`Extractor.edge_name`."""
@@ -505,13 +518,19 @@ class MatrixExtractor(Extractor):
 
     def state(self) -> State:
         """See :meth:`Extractor.state`."""
-        return {"n_features": self.n_features, "n_edge_features": self.n_edge_features}
+        names: State = {} if self.names is None else {"names": list(self.names)}
+        return {"n_features": self.n_features, "n_edge_features": self.n_edge_features, **names}
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """See :meth:`Extractor.from_state`."""
         widths = [_checks.integer(name, state[name], least=0) for name in ("n_features", "n_edge_features")]
-        return cls(widths[0], widths[1])
+        names = state.get("names")
+        if names is None:
+            return cls(widths[0], widths[1])
+        if not isinstance(names, list) or len(names) != widths[0] or not all(isinstance(one, str) for one in names):
+            raise ValueError("the names of its columns are damaged")
+        return cls(widths[0], widths[1], tuple(names))
 
 
 def first_token(sentences: Sequence[Any]) -> Any:

@@ -31,6 +31,26 @@ def is_numeric(frame: Any) -> bool:
     return bool(np.asarray(frame).dtype.kind in "biuf")
 
 
+def matrix_of(index: int, frame: Any, names: Sequence[str] | None) -> np.ndarray[Any, Any]:
+    """Return the numbers of a data frame, its columns in the order of ``names`` if these are given.
+
+    ValueError names the sentence if its columns are others.
+    """
+    own = [str(name) for name in frame.columns]
+    if names is None or own == list(names):
+        return np.asarray(frame)
+    if sorted(own) != sorted(names) or len(set(own)) < len(own):
+        missing, extra = sorted(set(names) - set(own)), sorted(set(own) - set(names))
+        found = (
+            f"lacks {', '.join(missing)}" if missing else f"also has {', '.join(extra)}" if extra else "has some twice"
+        )
+        raise ValueError(
+            f"sentence {index}: its columns are not those of the first sentence in training: it {found}; give a frame "
+            f"with the columns {', '.join(names)}"
+        )
+    return np.asarray(frame)[:, [own.index(name) for name in names]]
+
+
 def refuse_frame(X: Any) -> None:
     """Raise ValueError if all sentences are one data frame."""
     if is_frame(X):
