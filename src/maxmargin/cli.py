@@ -107,19 +107,23 @@ def _add_task(name: str, module: str, help: str) -> None:
     app.add_typer(typer.Typer(cls=Task, help=help, no_args_is_help=True), name=name)
 
 
-_add_task("align", "maxmargin.tasks.alignment.cli", "Word alignment: train, predict, evaluate, inspect, look at links.")
-_add_task("parse", "maxmargin.tasks.parsing.cli", "Dependency parsing: train, predict, evaluate.")
+_add_task(
+    "align",
+    "maxmargin.tasks.alignment.cli",
+    "Word alignment: train, predict, evaluate, explain, inspect, look at links.",
+)
+_add_task("parse", "maxmargin.tasks.parsing.cli", "Dependency parsing: train, predict, evaluate, explain.")
 _add_task(
     "rerank",
     "maxmargin.tasks.reranking.cli",
-    "Reranking of n-best lists and lattices: train, predict, evaluate, inspect, export.",
+    "Reranking of n-best lists and lattices: train, predict, evaluate, explain, inspect, export.",
 )
 _add_task(
     "segment",
     "maxmargin.tasks.segmentation.cli",
-    "Segmentation of images and scans: train, predict, evaluate, report.",
+    "Segmentation of images and scans: train, predict, evaluate, explain, report.",
 )
-_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, shard, predict, evaluate, inspect.")
+_add_task("tag", "maxmargin.tasks.tagging.cli", "Sequence tagging: train, shard, predict, evaluate, explain, inspect.")
 
 
 def _never_applied(sizes: IntArray) -> Structure:

@@ -41,12 +41,11 @@ class Table(NamedTuple):
 
 def tables(found: Explanation, top: int) -> list[Table]:
     """The differences, the features, and the single contributions, the ``top`` first of each."""
-    rival = found.compared_with if found.rival_score is not None else "nothing"
     differences = [Sum((one.place, one.output, one.rival), one.contribution) for one in found.differences]
     features = [Sum((name,), total) for name, total in found.by_feature()]
     singles = [_single(one) for one in found.contributions]
     alone = found.rival_score is None
-    heads = ("place", "output") if alone else ("place", "output", rival)
+    heads = ("place", "output") if alone else ("place", "output", _short(found.compared_with))
     if alone:
         differences = [Sum(one.cells[:2], one.total) for one in differences]
     return [

@@ -23,7 +23,7 @@ from maxmargin.datasets import Examples, ShardedDataset
 from maxmargin.encoders.base import Batch, Encoder, stored_encoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.parts import PartsEncoder
-from maxmargin.explanation.explain import explain
+from maxmargin.explanation.compute import explain
 from maxmargin.explanation.result import Explanation
 from maxmargin.structures.base import FloatArray, IntArray, Labeling, Points, PointStatus, Structure
 from maxmargin.structures.lattice import Lattice

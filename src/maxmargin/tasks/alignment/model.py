@@ -19,7 +19,7 @@ from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin.encoders.data import checks
-from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.compute import explain_batch
 from maxmargin.explanation.result import RUNNER_UP, Explanation
 from maxmargin.models.base import Metric, Model, Training
 from maxmargin.structures._arrays import pieces

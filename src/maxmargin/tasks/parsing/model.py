@@ -15,7 +15,7 @@ import numpy.typing as npt
 from maxmargin import _checks, _threads
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
-from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.compute import explain_batch
 from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Metric, Model
 from maxmargin.structures._arrays import offsets_of

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from maxmargin import _checks, _threads
 from maxmargin.encoders.data import checks
-from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.compute import explain_batch
 from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Metric as Score
 from maxmargin.models.base import Model

@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin import _threads
 from maxmargin._messages import shown
 from maxmargin.encoders.data import checks
-from maxmargin.explanation.explain import explain_batch
+from maxmargin.explanation.compute import explain_batch
 from maxmargin.explanation.result import Explanation
 from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray, IntArray, Structure

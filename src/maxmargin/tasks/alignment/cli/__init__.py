@@ -8,6 +8,7 @@ from maxmargin.tasks.alignment.cli import (
     bootstrap,
     convert,
     evaluate,
+    explain,
     inspect,
     lexicon,
     predict,
@@ -19,11 +20,14 @@ from maxmargin.tasks.alignment.cli import (
     update,
 )
 
-app = typer.Typer(help="Word alignment: train, predict, evaluate, inspect, look at links.", no_args_is_help=True)
+app = typer.Typer(
+    help="Word alignment: train, predict, evaluate, explain, inspect, look at links.", no_args_is_help=True
+)
 app.command()(train.train)
 app.command()(predict.predict)
 app.command()(bootstrap.bootstrap)
 app.command()(evaluate.evaluate)
+app.command()(explain.explain)
 app.command()(inspect.inspect)
 app.command()(show.show)
 app.command()(symmetrize.symmetrize)

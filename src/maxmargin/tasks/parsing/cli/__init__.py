@@ -8,9 +8,10 @@ from __future__ import annotations
 import typer
 
 from maxmargin.tasks.parsing.cli.evaluate import evaluate
+from maxmargin.tasks.parsing.cli.explain import explain
 from maxmargin.tasks.parsing.cli.predict import predict
 from maxmargin.tasks.parsing.cli.train import train
 
-app = typer.Typer(help="Dependency parsing: train, predict, evaluate.", no_args_is_help=True)
-for verb in (train, predict, evaluate):
+app = typer.Typer(help="Dependency parsing: train, predict, evaluate, explain.", no_args_is_help=True)
+for verb in (train, predict, evaluate, explain):
     app.command()(verb)
