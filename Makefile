@@ -128,10 +128,7 @@ sdist-check: $(VENV)/.created
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(SDIST)')"
 	$(PYTHON) -m venv $(SDIST)/venv
 	$(SDIST)/venv/bin/python -m pip install --quiet $(SDIST)/*.tar.gz
-	cd $(SDIST) && venv/bin/maxmargin version && venv/bin/python -c "import numpy as np, maxmargin as mm; \
-		X = [np.eye(2)[[0, 1, 1]], np.eye(2)[[1, 0]]]; y = [['a', 'b', 'b'], ['b', 'a']]; \
-		model = mm.ChainSVM().fit(X, y); model.save('model'); print(model.solution_.status); \
-		assert [list(one) for one in mm.load('model').predict(X)] == y"
+	cd $(SDIST) && venv/bin/python -P ../../tests/installed.py
 
 clean:
 	rm -rf $(VENV) build
