@@ -34,6 +34,7 @@ from maxmargin.structures import NonProjectiveTrees
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from dependencies import lengths_of
+from projections import projections
 from timing import significant, timed
 
 SIZES = (10, 25, 50, 100, 200, 500)
@@ -187,27 +188,6 @@ def lists(most: int) -> dict[str, Any]:
     return found
 
 
-def projections() -> dict[str, Any]:
-    """Of normal points of some standard deviation, from nothing and from a near one."""
-    found: dict[str, Any] = {}
-    rng = np.random.default_rng(0)
-    for n in (10, 20, 40):
-        for deviation in (0.3, 1.0, 5.0):
-            many = max(1, 2000 // n**2)
-            structure = NonProjectiveTrees.dense(np.full(many, n))
-            point = deviation * rng.normal(size=structure.n_parts)
-            near = point + 0.05 * deviation * rng.normal(size=structure.n_parts)
-            with mm.threads(1):
-                warm = structure.project(near).warm
-                calls = {
-                    "cold": lambda s=structure, p=point: s.project(p),
-                    "warm": lambda s=structure, p=point, w=warm: s.project(p, warm=w),
-                }
-                seconds = {name: timed(call, 3)[1] for name, call in calls.items()}
-            found[f"{n} tokens, {deviation:g}"] = {name: significant(1e6 * t / many) for name, t in seconds.items()}
-    return found
-
-
 def tokens(path: str | None, many: int) -> dict[str, Any]:
     """Tokens per second of sentences as long as those of a file."""
     calls: dict[str, Callable[[NonProjectiveTrees, np.ndarray], Any]] = {
@@ -245,7 +225,7 @@ def main() -> None:
         "marginals": marginals(most),
         "marginals beside heavy cycles": cycles(),
         "k_best": lists(most),
-        "project": projections(),
+        "project": projections(NonProjectiveTrees.dense, "tokens", repeats=3),
         "tokens per second": tokens(arguments.conllu, arguments.sentences),
     }
     print(json.dumps(report, indent=1))

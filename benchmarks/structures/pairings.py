@@ -31,6 +31,7 @@ import maxmargin as mm
 from maxmargin.structures import Pairing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from projections import projections
 from timing import significant, timed
 
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -70,26 +71,6 @@ def speed(most: int) -> dict[str, Any]:
             seconds = {name: timed(call, 3 if n >= 100 else 7)[1] for name, call in calls.items()}
         seconds["maxmargin"] /= many
         found[f"{n} nodes, {kind}"] = {name: significant(1e6 * value) for name, value in seconds.items()}
-    return found
-
-
-def projections() -> dict[str, Any]:
-    """Microseconds of one projection of normal points of some standard deviation, from nothing and from a near one."""
-    found: dict[str, Any] = {}
-    rng = np.random.default_rng(0)
-    for n, deviation in itertools.product((10, 20, 40), (0.3, 1.0, 5.0)):
-        many = max(1, 2000 // n**2)
-        structure = Pairing.dense(np.full(many, n))
-        point = deviation * rng.normal(size=structure.n_parts)
-        near = point + 0.05 * deviation * rng.normal(size=structure.n_parts)
-        with mm.threads(1):
-            warm = structure.project(near).warm
-            calls = {
-                "cold": lambda s=structure, p=point: s.project(p),
-                "warm": lambda s=structure, p=point, w=warm: s.project(p, warm=w),
-            }
-            seconds = {name: timed(call, 5)[1] for name, call in calls.items()}
-        found[f"{n} nodes, {deviation:g}"] = {name: significant(1e6 * t / many) for name, t in seconds.items()}
     return found
 
 
@@ -249,7 +230,7 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[str, Any] = {
         "microseconds of a matching": speed(options.most),
-        "microseconds of a projection, by the deviation of the points": projections(),
+        "microseconds of a projection, by the deviation of the points": projections(Pairing.dense, "nodes", repeats=5),
     }
     if options.data is not None:
         found["disulfide bonds"] = disulfides(Path(options.data))

@@ -467,7 +467,7 @@ def test_bindings_check_what_they_are_given() -> None:
     batch = of([0, 3], [0, 1], [0, 2], [0], [2])
     for sizes in ((2, 1, 1, 1), (1, 2, 1, 1), (1, 1, 2, 1), (1, 1, 1, 2)):
         scores, z, value, status = (np.zeros(n) for n in sizes)
-        with pytest.raises(ValueError, match=r"entry per edge|fit the batch"):
+        with pytest.raises(ValueError, match=r"entry per part|fit the batch"):
             batch.argmax(scores, z, value, status.astype(np.int8), 1)
     i64, i32 = np.int64, np.int32
     good = [np.array([0, 1], i64), np.array([0, 1], i64), np.array([0], i32), np.zeros(0, i64)]

@@ -5,8 +5,8 @@
 #include "maxmargin/arborescence/k_best.hpp"
 #include "maxmargin/arborescence/matrix_tree.hpp"
 #include "solvers/online.hpp"
-#include "structures/active_sets.hpp"
 #include "structures/arcs.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -52,9 +52,7 @@ class ArborescenceBatch {
     void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
                  Threads threads) const {
         check(point, z, value, status);
-        require_fresh(sets);
-        require(sets.fit(batch_.size(), [&](std::int64_t i) { return batch_[i].n_parts(); }),
-                "active sets do not fit the batch");
+        require_fresh(sets, batch_.size(), [&](std::int64_t i) { return batch_[i].n_parts(); });
         const NoGil release;
         ScratchLease<arborescence::BestTree> scratch(threads, [](arborescence::BestTree&) {});
         sets.project(
@@ -72,8 +70,6 @@ class ArborescenceBatch {
 
     const arborescence::Batch& batch() const { return batch_; }
 
-    static std::int64_t checked_ranks(std::int64_t k) { return checked_count("k", k, 1, (std::int64_t{1} << 31) - 1); }
-
    private:
     static arborescence::Batch checked(std::span<const std::int64_t> tokens, std::int64_t n_labels, bool single_root,
                                        const In<std::int64_t>& arc_offsets, const In<std::int32_t>& arcs) {
@@ -88,8 +84,7 @@ class ArborescenceBatch {
 
     void check(const In<double>& input, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
                std::int64_t ranks = 1) const {
-        require(input.size() == static_cast<std::size_t>(batch_.n_parts()), "vectors must have one entry per part");
-        require_outputs(input.size(), batch_.size(), z, value, status, ranks);
+        require_vectors(input, batch_.n_parts(), batch_.size(), z, value, status, ranks);
     }
 
     arborescence::Batch batch_;
@@ -99,7 +94,7 @@ class ArborescenceBatch {
 class ArborescenceOracle final : public RankedOracle {
    public:
     ArborescenceOracle(const ArborescenceBatch& checked, std::int64_t ranks)
-        : RankedOracle(ArborescenceBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
+        : RankedOracle(checked_ranks(ranks)), batch_(checked.batch()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<ArborescenceOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts(); }
@@ -128,19 +123,14 @@ class ArborescenceOracle final : public RankedOracle {
 }  // namespace
 
 void bind_arborescence(nb::module_& module) {
-    nb::class_<ArborescenceBatch>(module, "ArborescenceBatch")
+    auto batch = nb::class_<ArborescenceBatch>(module, "ArborescenceBatch");
+    batch
         .def(nb::init<In<std::int64_t>, std::int64_t, bool, In<std::int64_t>, In<std::int32_t>>(), "n_tokens"_array,
              "n_labels"_a, "single_root"_a, "arc_offsets"_array, "arcs"_array)
-        .def("argmax", apart(&ArborescenceBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
         .def("duals", apart(&ArborescenceBatch::duals), "scores"_array, "dual"_array, "parent"_array, "value"_array,
-             "status"_array, "threads"_a)
-        .def("marginals", apart(&ArborescenceBatch::marginals), "potentials"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a)
-        .def("k_best", apart(&ArborescenceBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a)
-        .def("project", apart(&ArborescenceBatch::project), "sets"_a, "point"_array, "z"_array, "value"_array,
              "status"_array, "threads"_a);
+    bind_kernels(batch);
+    bind_project(batch);
     nb::class_<ArborescenceOracle, online::Oracle>(module, "ArborescenceOracle")
         .def(nb::init<const ArborescenceBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
 }

@@ -5,7 +5,7 @@
 #include "maxmargin/chain/sum_product.hpp"
 #include "maxmargin/chain/viterbi.hpp"
 #include "solvers/online.hpp"
-#include "structures/active_sets.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -149,8 +149,7 @@ void project(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n_labe
     const auto size = [&](std::int64_t i) {
         return batch.nodes[i + 1] - batch.nodes[i] + batch.pairs[i + 1] - batch.pairs[i];
     };
-    require_fresh(sets);
-    require(sets.fit(batch.n_examples(), size), "active sets do not fit the batch");
+    require_fresh(sets, batch.n_examples(), size);
     const NoGil release;
     chain::project(batch, constraints, sets, view(point), view(z), view(value), view(status), threads);
 }
@@ -244,9 +243,7 @@ void slack_argmax(In<std::int64_t> nodes, In<std::int64_t> pairs, std::int64_t n
                   In<double> margin, In<double> costs, In<double> constants, Out<double> z, Out<double> value,
                   Out<std::int8_t> status, Threads threads) {
     const chain::Batch batch = batch_of(nodes, pairs, n_labels, shared, scores.size());
-    const auto n = static_cast<std::size_t>(batch.n_examples());
-    require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
-            "margins and costs do not fit the batch");
+    require_slack(scores, batch.n_examples(), margin, costs, constants);
     require_outputs(scores.size(), batch.n_examples(), z, value, status);
     const NoGil release;
     chain::slack_argmax(batch, view(scores), view(margin), view(costs), view(constants), view(z), view(value),

@@ -10,7 +10,7 @@
 #include "maxmargin/deduction/batch.hpp"
 #include "owned.hpp"
 #include "solvers/online.hpp"
-#include "structures/active_sets.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -45,9 +45,7 @@ class DeductionBatch {
     void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
                       Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
-        const auto n = static_cast<std::size_t>(batch_.size());
-        require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
-                "margins and costs do not fit the batch");
+        require_slack(scores, batch_.size(), margin, costs, constants);
         const NoGil release;
         deduction::slack_argmax(batch_, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
                                 view(status), threads);
@@ -56,9 +54,7 @@ class DeductionBatch {
     void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
                  Threads threads) const {
         check(point, z, value, status);
-        require_fresh(sets);
-        require(sets.fit(batch_.size(), [&](std::int64_t i) { return batch_[i].n_parts(); }),
-                "active sets do not fit the batch");
+        require_fresh(sets, batch_.size(), [&](std::int64_t i) { return batch_[i].n_parts(); });
         const NoGil release;
         deduction::project(batch_, sets, view(point), view(z), view(value), view(status), threads);
     }
@@ -91,17 +87,10 @@ class DeductionBatch {
         return nb::make_tuple(owned(std::move(starts)), owned(std::move(found)));
     }
 
-    static std::int64_t checked_ranks(std::int64_t k) {
-        require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
-        return k;
-    }
-
    private:
     void check(const In<double>& input, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
                std::int64_t ranks = 1) const {
-        require(input.size() == static_cast<std::size_t>(batch_.layout().offsets.back()),
-                "vectors must have one entry per part");
-        require_outputs(input.size(), batch_.size(), z, value, status, ranks);
+        require_vectors(input, batch_.layout().offsets.back(), batch_.size(), z, value, status, ranks);
     }
 
     Batch batch_;
@@ -112,7 +101,7 @@ template <class Batch>
 class DeductionOracle final : public RankedOracle {
    public:
     DeductionOracle(const DeductionBatch<Batch>& checked, std::int64_t ranks)
-        : RankedOracle(DeductionBatch<Batch>::checked_ranks(ranks)), batch_(checked.batch()) {}
+        : RankedOracle(checked_ranks(ranks)), batch_(checked.batch()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<DeductionOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts(); }
@@ -156,16 +145,9 @@ template <class Batch>
 nb::class_<DeductionBatch<Batch>> bind_deduction(nb::module_& module, const char* name, const char* oracle) {
     using Checked = DeductionBatch<Batch>;
     auto bound = nb::class_<Checked>(module, name);
-    bound.def("argmax", apart(&Checked::argmax), "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
-        .def("marginals", apart(&Checked::marginals), "potentials"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("k_best", apart(&Checked::k_best), "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("slack_argmax", apart(&Checked::slack_argmax), "scores"_array, "margin"_array, "costs"_array,
-             "constants"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
-        .def("project", apart(&Checked::project), "sets"_a, "point"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("ways", &Checked::ways);
+    bind_kernels(bound);
+    bind_project(bound);
+    bound.def("ways", &Checked::ways);
     nb::class_<DeductionOracle<Batch>, online::Oracle>(module, oracle)
         .def(nb::init<const Checked&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
     return bound;

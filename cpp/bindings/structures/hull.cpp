@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "structures/active_sets.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -26,6 +26,8 @@ Layout layout_of(const In<std::int64_t>& offsets, std::size_t n_parts) {
     require(at == static_cast<std::int64_t>(n_parts), "offsets do not span the packed vector");
     return layout;
 }
+
+void require_begun(const HullBatch& sets) { require(sets.begun, "call begin first"); }
 
 void check(const HullBatch& sets, const Layout& layout) {
     require(sets.fit(layout.n_examples, [&](std::int64_t e) { return layout.size(e); }),

@@ -16,6 +16,7 @@
 #include "maxmargin/lattice/words.hpp"
 #include "owned.hpp"
 #include "solvers/online.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -92,9 +93,7 @@ class LatticeBatch {
     void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
                       Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
-        const auto n = static_cast<std::size_t>(batch_.size());
-        require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
-                "margins and costs do not fit the batch");
+        require_slack(scores, batch_.size(), margin, costs, constants);
         const NoGil release;
         lattice::slack_argmax(batch_, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
                               view(status), threads);
@@ -178,11 +177,6 @@ class LatticeBatch {
         return batch_;
     }
 
-    static std::int64_t checked_ranks(std::int64_t k) {
-        require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
-        return k;
-    }
-
    private:
     static lattice::Batch made(const lattice::Graphs& graphs, Threads threads) {
         const NoGil release;
@@ -191,8 +185,7 @@ class LatticeBatch {
 
     void check(const In<double>& input, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
                std::int64_t ranks = 1) const {
-        require(input.size() == static_cast<std::size_t>(batch().n_parts()), "vectors must have one entry per edge");
-        require_outputs(input.size(), batch_.size(), z, value, status, ranks);
+        require_vectors(input, batch().n_parts(), batch_.size(), z, value, status, ranks);
     }
 
     lattice::Batch batch_;
@@ -203,7 +196,7 @@ class LatticeBatch {
 class LatticeOracle final : public RankedOracle {
    public:
     LatticeOracle(const LatticeBatch& checked, std::int64_t ranks)
-        : RankedOracle(LatticeBatch::checked_ranks(ranks)), batch_(checked.batch()) {}
+        : RankedOracle(checked_ranks(ranks)), batch_(checked.batch()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<LatticeOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_[i].n_parts; }
@@ -304,27 +297,21 @@ class PathPairsHinge final : public online::Hinge {
 }  // namespace
 
 void bind_lattice(nb::module_& module) {
-    nb::class_<LatticeBatch>(module, "LatticeBatch")
+    auto batch = nb::class_<LatticeBatch>(module, "LatticeBatch");
+    batch
         .def(nb::init<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int32_t>,
                       Threads>(),
              "nodes"_array, "edges"_array, "ends"_array, "start"_array, "end"_array, "threads"_a)
         .def("fault", &LatticeBatch::fault)
         .def("positions", &LatticeBatch::positions, "out"_array)
-        .def("argmax", apart(&LatticeBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("marginals", apart(&LatticeBatch::marginals), "potentials"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("k_best", apart(&LatticeBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
         .def("k_best_words", apart(&LatticeBatch::k_best_words), "k"_a, "scores"_array, "words"_array, "z"_array,
              "value"_array, "status"_array, "threads"_a)
         .def("envelopes", apart(&LatticeBatch::envelopes), "scores"_array, "slopes"_array, "status"_array, "threads"_a)
-        .def("slack_argmax", apart(&LatticeBatch::slack_argmax), "scores"_array, "margin"_array, "costs"_array,
-             "constants"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
         .def("project", apart(&LatticeBatch::project), "point"_array, "tol"_a, "warm"_a, "potentials"_array, "z"_array,
              "value"_array, "status"_array, "steps"_array, "threads"_a)
         .def("most_violated_pairs", apart(&LatticeBatch::most_violated_pairs), "starts"_array, "offsets"_array,
              "edges"_array, "chosen"_array, "scores"_array, "pairs"_array, "value"_array, "threads"_a);
+    bind_kernels(batch);
     nb::class_<LatticeOracle, online::Oracle>(module, "LatticeOracle")
         .def(nb::init<const LatticeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
     nb::class_<PathPairsHinge, online::Hinge>(module, "PathPairsHinge")

@@ -10,6 +10,7 @@
 #include "maxmargin/matching/margins.hpp"
 #include "maxmargin/matching/projection.hpp"
 #include "solvers/online.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -102,8 +103,7 @@ void argmax(const MatchingBatch& checked, const In<double>& scores, Out<double> 
 void k_best(const MatchingBatch& checked, std::int64_t k, const In<double>& scores, Out<double> z, Out<double> value,
             Out<std::int8_t> status, Threads threads) {
     const Batch batch = checked.view();
-    require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
-    const auto ranks = static_cast<std::size_t>(k), n = static_cast<std::size_t>(batch.size());
+    const auto ranks = static_cast<std::size_t>(checked_ranks(k)), n = static_cast<std::size_t>(batch.size());
     require_outputs(scores.size(), batch.size(), z, value, status, k);
     check_outputs(batch, scores.size(), scores.size(), n, n);
     each_example<matching::KBest>(batch, threads, [&](auto& kernel, std::int64_t i, std::int64_t e) {
@@ -152,8 +152,7 @@ class MatchingOracle final : public RankedOracle {
    public:
     // `order` maps the edges, as the batch has sorted them, to parts; empty for the identity.
     MatchingOracle(const MatchingBatch& checked, const Offsets& order, std::int64_t ranks)
-        : RankedOracle(ranks), batch_(checked.view()), order_(copied(order)), matcher_(batch_) {
-        require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+        : RankedOracle(checked_ranks(ranks)), batch_(checked.view()), order_(copied(order)), matcher_(batch_) {
         z_.resize(matching::most_edges(batch_));
         if (!order_.empty()) check_order();
         sorted_.resize(order_.empty() ? 0 : z_.size());

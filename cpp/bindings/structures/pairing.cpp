@@ -2,7 +2,6 @@
 #include <utility>
 #include <vector>
 
-#include "active_sets.hpp"
 #include "arrays.hpp"
 #include "maxmargin/base/parallel.hpp"
 #include "maxmargin/base/scratch.hpp"
@@ -10,6 +9,7 @@
 #include "maxmargin/pairing/k_best.hpp"
 #include "owned.hpp"
 #include "solvers/online.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -102,8 +102,7 @@ class PairingBatch {
                  Threads threads) const {
         const pairing::Batch batch = check(point);
         require_outputs(point.size(), batch.size(), z, value, status);
-        require_fresh(sets);
-        require(sets.fit(batch.size(), [&](Int i) { return batch.n_edges(i); }), "active sets do not fit the batch");
+        require_fresh(sets, batch.size(), [&](Int i) { return batch.n_edges(i); });
         const NoGil release;
         auto scratch = per_thread<Best>(threads);
         const auto find = [&](int thread, Int i, const std::vector<double>& scores, hull::Sparse& vertex) {
@@ -157,11 +156,6 @@ class PairingBatch {
                               owned(std::move(members)));
     }
 
-    static Int checked_ranks(Int k) {
-        require(k >= 1 && k < Int{1} << 31, "k must be at least 1 and below 2^31");
-        return k;
-    }
-
    private:
     pairing::Batch check(const In<double>& given) const {
         const pairing::Batch batch = view();
@@ -194,7 +188,7 @@ class PairingBatch {
 class PairingOracle final : public RankedOracle {
    public:
     PairingOracle(const PairingBatch& checked, Int ranks)
-        : RankedOracle(PairingBatch::checked_ranks(ranks)), batch_(checked.view()) {}
+        : RankedOracle(checked_ranks(ranks)), batch_(checked.view()) {}
     std::unique_ptr<online::Oracle> another() const override { return std::make_unique<PairingOracle>(*this); }
     std::int64_t n_examples() const override { return batch_.size(); }
     std::int64_t size(std::int64_t i) const override { return batch_.n_edges(i); }
@@ -222,16 +216,13 @@ class PairingOracle final : public RankedOracle {
 }  // namespace
 
 void bind_pairing(nb::module_& module) {
-    nb::class_<PairingBatch>(module, "PairingBatch")
+    auto batch = nb::class_<PairingBatch>(module, "PairingBatch");
+    batch
         .def(nb::init<In<Int>, In<Int>, In<std::int32_t>, bool>(), "node_start"_array, "edge_start"_array, "ends"_array,
              "perfect"_a)
-        .def("argmax", apart(&PairingBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("k_best", apart(&PairingBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("project", apart(&PairingBatch::project), "sets"_a, "point"_array, "z"_array, "value"_array,
-             "status"_array, "threads"_a)
         .def("duals", apart(&PairingBatch::duals), "scores"_array, "nodes"_array, "status"_array, "threads"_a);
+    bind_kernels(batch);
+    bind_project(batch);
     nb::class_<PairingOracle, online::Oracle>(module, "PairingOracle")
         .def(nb::init<const PairingBatch&, Int>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
 }

@@ -3,7 +3,7 @@
 #include "maxmargin/chain/second_order/sum_product.hpp"
 #include "maxmargin/chain/second_order/viterbi.hpp"
 #include "solvers/online.hpp"
-#include "structures/active_sets.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -96,8 +96,7 @@ void project(MM_BATCH, hull::HullBatch& sets, Out<double> z, Out<double> value, 
     const second::Batch batch = batch_of(offsets, constraints_of(n_labels, follow, first, last), nodes, pairs, triples);
     require_outputs(batch.n_parts(), batch.n_examples(), z, value, status);
     const auto size = [&](std::int64_t i) { return batch.length(i) * n_labels + batch.square() + batch.cube(); };
-    require_fresh(sets);
-    require(sets.fit(batch.n_examples(), size), "active sets do not fit the batch");
+    require_fresh(sets, batch.n_examples(), size);
     const NoGil release;
     second::project(batch, sets, view(z), view(value), view(status), threads);
 }

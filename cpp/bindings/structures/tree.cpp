@@ -8,7 +8,7 @@
 #include "maxmargin/tree/slack.hpp"
 #include "maxmargin/tree/sum_product.hpp"
 #include "solvers/online.hpp"
-#include "structures/active_sets.hpp"
+#include "structures/vectors.hpp"
 
 namespace maxmargin {
 
@@ -118,8 +118,7 @@ class TreeBatch {
 
     void k_best(std::int64_t k, In<double> scores, Out<double> z, Out<double> value, Out<std::int8_t> status,
                 Threads threads) const {
-        require(k >= 1 && k < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
-        check(scores, z, value, status, k);
+        check(scores, z, value, status, checked_ranks(k));
         const NoGil release;
         tree::k_best(plan_, k, view(scores), view(z), view(value), view(status), threads);
     }
@@ -134,9 +133,7 @@ class TreeBatch {
     void project(hull::HullBatch& sets, In<double> point, Out<double> z, Out<double> value, Out<std::int8_t> status,
                  Threads threads) const {
         check(point, z, value, status);
-        require_fresh(sets);
-        require(sets.fit(plan_.n_examples(), [&](std::int64_t i) { return plan_.n_parts(i); }),
-                "active sets do not fit the batch");
+        require_fresh(sets, plan_.n_examples(), [&](std::int64_t i) { return plan_.n_parts(i); });
         const NoGil release;
         tree::project(plan_, sets, view(point), view(z), view(value), view(status), threads);
     }
@@ -149,9 +146,7 @@ class TreeBatch {
     void slack_argmax(In<double> scores, In<double> margin, In<double> costs, In<double> constants, Out<double> z,
                       Out<double> value, Out<std::int8_t> status, Threads threads) const {
         check(scores, z, value, status);
-        const auto n = static_cast<std::size_t>(plan_.n_examples());
-        require(costs.size() == scores.size() && margin.size() == n && constants.size() == n,
-                "margins and costs do not fit the batch");
+        require_slack(scores, plan_.n_examples(), margin, costs, constants);
         const NoGil release;
         tree::slack_argmax(plan_, view(scores), view(margin), view(costs), view(constants), view(z), view(value),
                            view(status), threads);
@@ -163,8 +158,7 @@ class TreeBatch {
 
     void check(const In<double>& values, const Out<double>& z, const Out<double>& value, const Out<std::int8_t>& status,
                std::int64_t ranks = 1) const {
-        require(values.size() == static_cast<std::size_t>(plan().n_parts()), "scores do not fit the batch");
-        require_outputs(values.size(), plan_.n_examples(), z, value, status, ranks);
+        require_vectors(values, plan().n_parts(), plan_.n_examples(), z, value, status, ranks);
     }
 };
 
@@ -172,8 +166,7 @@ class TreeBatch {
 class TreeOracle final : public RankedOracle {
    public:
     TreeOracle(const TreeBatch& batch, std::int64_t ranks) : TreeOracle(batch.plan(), ranks) {}
-    TreeOracle(const tree::Plan& plan, std::int64_t ranks) : RankedOracle(ranks), plan_(plan) {
-        require(ranks >= 1 && ranks < std::int64_t{1} << 31, "k must be at least 1 and below 2^31");
+    TreeOracle(const tree::Plan& plan, std::int64_t ranks) : RankedOracle(checked_ranks(ranks)), plan_(plan) {
         scratch_.resize(plan_);
         if (ranks > 1) k_best_ = std::make_unique<tree::KBest>(plan_);
     }
@@ -230,22 +223,16 @@ class TreeOracle final : public RankedOracle {
 void bind_tree(nb::module_& module) {
     module.def("tree_order", apart(&order), "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array,
                "fill"_a, "most"_a, "widest"_a, "order"_array, "width"_array, "entries"_array, "threads"_a);
-    nb::class_<TreeBatch>(module, "TreeBatch")
+    auto batch = nb::class_<TreeBatch>(module, "TreeBatch");
+    batch
         .def(nb::init<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::int64_t>, In<std::int64_t>,
                       In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, double>(),
              "nodes"_array, "labels"_array, "edges"_array, "edge_offsets"_array, "clique_offsets"_array,
              "clique_begin"_array, "clique_nodes"_array, "order"_array, "most"_a)
-        .def("argmax", apart(&TreeBatch::argmax), "scores"_array, "z"_array, "value"_array, "status"_array, "threads"_a)
         .def("labels", apart(&TreeBatch::labels), "scores"_array, "labels"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("k_best", apart(&TreeBatch::k_best), "k"_a, "scores"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("marginals", apart(&TreeBatch::marginals), "potentials"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("project", apart(&TreeBatch::project), "sets"_a, "point"_array, "z"_array, "value"_array, "status"_array,
-             "threads"_a)
-        .def("slack_argmax", apart(&TreeBatch::slack_argmax), "scores"_array, "margin"_array, "costs"_array,
-             "constants"_array, "z"_array, "value"_array, "status"_array, "threads"_a);
+             "threads"_a);
+    bind_kernels(batch);
+    bind_project(batch);
     nb::class_<TreeOracle, online::Oracle>(module, "TreeOracle")
         .def(nb::init<const TreeBatch&, std::int64_t>(), "batch"_a, "ranks"_a, nb::keep_alive<1, 2>());
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
@@ -114,6 +115,16 @@ class Encoder(ABC):
 
     classes: tuple[Hashable, ...] | None = None
     """Where outputs choose among labels: all of them, in the order of the weights' columns."""
+
+    @cached_property
+    def _index(self) -> dict[Hashable, int]:
+        """The number of each label."""
+        return {label: k for k, label in enumerate(self.classes or ())}
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are; 0 where outputs have none."""
+        return len(self.classes or ())
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -100,10 +99,6 @@ class DependencyEncoder(KernelEncoder):
     def _columns(self) -> int:
         """With several labels one weight per feature for all of them and one for each."""
         return 1 if self.n_labels == 1 else 1 + self.n_labels
-
-    @cached_property
-    def _index(self) -> dict[Hashable, int]:
-        return {label: k for k, label in enumerate(self.classes or ())}
 
     def parse(self, X: list[Any]) -> Parsed:
         """Candidates and features of all sentences, sorted; forbidden arcs and rivals of forced ones left out."""

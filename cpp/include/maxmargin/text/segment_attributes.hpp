@@ -30,14 +30,14 @@ struct SegmentTemplate {
 class SegmentExtractor {
    public:
     SegmentExtractor(const SegmentTemplate& given, StringTable& table, bool grow)
-        : given_(given), table_(table), grow_(grow) {
+        : given_(given), numbering_(table, grow) {
         starts_.push_back(0);
         for (std::size_t s = 0; s + 1 < given.lines.sentences.size(); ++s)
             starts_.push_back(starts_.back() +
                               n_candidates(given.lines.sentences[s + 1] - given.lines.sentences[s], given.longest));
     }
 
-    void set_fresh(StringTable* fresh) { fresh_ = fresh, base_ = table_.size(); }
+    void set_fresh(StringTable* fresh) { numbering_.set_fresh(fresh); }
 
     // Calls row(numbers, count) for all candidates of some sentences.
     template <class Row>
@@ -89,9 +89,7 @@ class SegmentExtractor {
     }
     void keep(std::size_t begin) {
         const std::size_t length = text_.size() - begin;
-        const std::uint32_t key = table_.key_of(text_.data() + begin, length);
-        table_.ask_slot(key);
-        texts_.push_back({key, begin, length});
+        texts_.push_back({numbering_.ask_slot(text_.data() + begin, length), begin, length});
     }
 
     void write_length(std::int64_t l) {
@@ -138,21 +136,13 @@ class SegmentExtractor {
 
     template <class Row>
     void finish(Row&& row_of) {
-        for (const Pending& one : texts_) table_.ask_string(one.key);
+        for (const Pending& one : texts_) numbering_.ask_string(one.key);
         std::size_t next = 0;
         for (const std::size_t end : ends_) {
             numbers_.clear();
             for (; next < end; ++next) {
                 const Pending& one = texts_[next];
-                const Byte* text = text_.data() + one.begin;
-                std::int32_t number =
-                    grow_ ? table_.add(one.key, text, one.length) : table_.find(one.key, text, one.length);
-                if (number == strings::unknown && fresh_) {
-                    const std::int64_t found = base_ + fresh_->add(one.key, text, one.length);
-                    if (found > std::numeric_limits<std::int32_t>::max())
-                        throw std::length_error("more than 2^31 - 1 different strings");
-                    number = static_cast<std::int32_t>(found);
-                }
+                const std::int32_t number = numbering_.of(one.key, text_.data() + one.begin, one.length);
                 if (number != strings::unknown) numbers_.push_back(number);
             }
             row_of(numbers_.data(), numbers_.size());
@@ -161,10 +151,7 @@ class SegmentExtractor {
     }
 
     const SegmentTemplate& given_;
-    StringTable& table_;
-    const bool grow_;
-    StringTable* fresh_ = nullptr;
-    std::int64_t base_ = 0;
+    strings::Numbering numbering_;
     std::vector<std::int64_t> starts_;  // candidates before each sentence
     std::vector<Pending> texts_;
     std::vector<std::size_t> ends_;  // of the texts of each candidate

@@ -23,7 +23,7 @@
 
 #include "maxmargin/base/growing.hpp"
 #include "maxmargin/base/parallel.hpp"
-#include "maxmargin/text/string_table.hpp"
+#include "maxmargin/text/numbering.hpp"
 
 namespace maxmargin::templates {
 
@@ -149,7 +149,7 @@ struct Rows {
 // another that grows, whose numbers then follow those of the first.
 class Extractor {
    public:
-    Extractor(const Template& given, StringTable& table, bool grow) : given_(given), table_(table), grow_(grow) {
+    Extractor(const Template& given, StringTable& table, bool grow) : given_(given), numbering_(table, grow) {
         const std::int64_t most = std::clamp<std::int64_t>(4 * given.n_tokens(), 1 << 8, 1 << 24);
         lines_.resize(given.n_lines());
         for (std::size_t l = 0; l < lines_.size(); ++l) {
@@ -168,7 +168,7 @@ class Extractor {
     }
 
     // Where new attributes go; nullptr for the table itself, or for nowhere.
-    void set_fresh(StringTable* fresh) { fresh_ = fresh, base_ = table_.size(); }
+    void set_fresh(StringTable* fresh) { numbering_.set_fresh(fresh); }
 
     // Calls row(numbers, count) for all tokens of some sentences or, for edges, all tokens but the first of each.
     template <class Row>
@@ -264,25 +264,14 @@ class Extractor {
             text_.insert(text_.end(), data + from, data + given_.pieces.end[piece]);
         }
         const std::size_t length = text_.size() - begin;
-        const std::uint32_t key = table_.key_of(text_.data() + begin, length);
-        table_.ask_slot(key);
-        pending_.push_back({key, begin, length, slot, known});
+        pending_.push_back({numbering_.ask_slot(text_.data() + begin, length), begin, length, slot, known});
     }
 
     void look_up() {
-        for (const Pending& one : pending_) table_.ask_string(one.key);
+        for (const Pending& one : pending_) numbering_.ask_string(one.key);
         for (const Pending& one : pending_) {
-            const Byte* text = text_.data() + one.begin;
-            std::int32_t number =
-                grow_ ? table_.add(one.key, text, one.length) : table_.find(one.key, text, one.length);
-            if (number == strings::unknown && fresh_) {
-                const std::int64_t found = base_ + fresh_->add(one.key, text, one.length);
-                if (found > std::numeric_limits<std::int32_t>::max())
-                    throw std::length_error("more than 2^31 - 1 different strings");
-                number = static_cast<std::int32_t>(found);
-            } else if (one.known) {  // numbers of fresh ones do not last
-                *one.known = number;
-            }
+            const std::int32_t number = numbering_.of(one.key, text_.data() + one.begin, one.length);
+            if (one.known && !numbering_.is_fresh(number)) *one.known = number;
             numbers_[one.slot] = number;
         }
         pending_.clear();
@@ -290,10 +279,7 @@ class Extractor {
     }
 
     const Template& given_;
-    StringTable& table_;
-    const bool grow_;
-    StringTable* fresh_ = nullptr;
-    std::int64_t base_ = 0;
+    strings::Numbering numbering_;
     std::vector<Line> lines_;
     std::vector<std::int64_t> local_;
     std::vector<std::int32_t> numbers_;

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import NoneType
 from typing import Any, NamedTuple, Self
 
@@ -96,10 +95,6 @@ class GrammarEncoder(KernelEncoder):
     def _columns(self) -> int:
         """One per label or rule."""
         return len(self.classes or ())
-
-    @cached_property
-    def _index(self) -> dict[Hashable, int]:
-        return {label: k for k, label in enumerate(self.labels or ())}
 
     def parse(self, X: list[Any]) -> Charts:
         """The features of spans and splits, and the numbers of tokens."""

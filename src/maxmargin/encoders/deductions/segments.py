@@ -86,15 +86,6 @@ class SegmentEncoder(KernelEncoder):
         elif self.longest is not None and not isinstance(self.longest, tuple):
             _checks.integer("longest", self.longest, least=1)
 
-    @cached_property
-    def _index(self) -> dict[Hashable, int]:
-        return {label: k for k, label in enumerate(self.classes or ())}
-
-    @property
-    def n_labels(self) -> int:
-        """How many labels there are, the one outside too."""
-        return len(self.classes or ())
-
     @property
     def _columns(self) -> int:
         """One per state of a token."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -50,15 +49,6 @@ class LabeledEncoder(KernelEncoder):
 
     row_words: ClassVar[tuple[str, str]] = "node_features", "pair of labels"
     """Words of names: the attribute of an input that holds its rows of features, and what pairs of labels are."""
-
-    @cached_property
-    def _index(self) -> dict[Hashable, int]:
-        return {label: k for k, label in enumerate(self.classes or ())}
-
-    @property
-    def n_labels(self) -> int:
-        """How many labels there are."""
-        return len(self.classes or ())
 
     @property
     def _columns(self) -> int:

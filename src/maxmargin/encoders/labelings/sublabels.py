@@ -55,10 +55,6 @@ class SublabelEncoder(Encoder):
         return self.visible
 
     @cached_property
-    def _index(self) -> dict[Hashable, int]:
-        return {label: k for k, label in enumerate(self.visible or ())}
-
-    @cached_property
     def _shown(self) -> LabeledEncoder:
         """The encoder of the pairs under the names that users see."""
         names = tuple(label for label in self.visible or () for _ in range(self.n_sublabels))
