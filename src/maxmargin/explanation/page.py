@@ -72,7 +72,8 @@ def _article(entry: Entry, top: int) -> str:
     facts = "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in summary(found))
     said = "".join(f'<p class="remark">{_text(one)}</p>' for one in remarks(found))
     shown = "".join(_table(one) for one in tables(found, top) if one.rows)
-    return f"<article>{title}<dl>{facts}</dl>{said}{''.join(map(_picture, pictures))}{shown}</article>"
+    drawn = f'<div class="pictures">{"".join(map(_picture, pictures))}</div>' if pictures else ""
+    return f"<article>{title}<dl>{facts}</dl>{said}{drawn}{shown}</article>"
 
 
 def _picture(picture: Picture) -> str:

@@ -13,11 +13,14 @@ from maxmargin.structures.cuts.cut import Cut
 from maxmargin.structures.fallbacks.generic import spread_of
 from maxmargin.structures.networks.network import Network
 
-MOST_NODES = 400
+MOST_NODES = 1000
 """Of a graph whose second best labeling is found exactly: that takes a maximum for each node."""
 
 _TRIED = 24
 """Nodes of other graphs at which another label is tried."""
+
+_MOST_PARTS = 5000
+"""Of a network where that is done: to solve the relaxation of larger ones again and again takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,22 +103,27 @@ def _forced(structure: Structure, scores: FloatArray, z: FloatArray, variables: 
 
 
 def _near(structure: Network | Cut, scores: FloatArray) -> Pair:
-    """The predicted labeling, and the best one found with another label at one of a few nodes.
+    """The predicted labeling, and the best one found with another label somewhere.
 
-    These are the nodes that lose least if they alone take another label.
+    That is the one with another label at a single node, or where inference is not too slow a better one with another
+    label at one of the few nodes that lose least by it.
     """
     predicted = best(structure, scores)
     gain = structure.flips(scores, predicted.z)
-    if gain.ndim > 1:
-        if gain.shape[1] < 2:
-            return Pair(predicted.z, None, predicted.status[0] == PointStatus.OK)
-        taken = predicted.z[: structure.starts[1]].reshape(gain.shape) > 0.5
-        gain = np.where(taken, -np.inf, gain).max(axis=1)
+    labels = structure.decode(predicted.z)[0]
+    if gain.ndim == 1:
+        other = 1 - labels
+    else:
+        gain[np.arange(len(labels)), labels] = -np.inf
+        other, gain = gain.argmax(axis=1), gain.max(axis=1, initial=-np.inf)
+    if not len(gain) or not np.isfinite(gain.max()):
+        return Pair(predicted.z, None, predicted.status[0] == PointStatus.OK)
     nodes = np.argsort(-gain, kind="stable")[:_TRIED]
-    found = _forced(structure, scores, predicted.z, nodes)
-    copies = structure.select(np.zeros(len(nodes), dtype=np.int64))
-    rivals = [found.z[copies.parts_of([row])] for row in range(len(nodes))]
-    good = [z for z, at in zip(rivals, nodes.tolist(), strict=True) if _differs(structure, predicted.z, z, at)]
-    if not good:
-        return Pair(predicted.z, None, False)
-    return Pair(predicted.z, max(good, key=lambda z: float(scores @ z)), False)
+    labels[nodes[0]] = other[nodes[0]]
+    rivals = [structure.encode([labels]).dense()]
+    if isinstance(structure, Cut) or structure.n_parts <= _MOST_PARTS:
+        found = _forced(structure, scores, predicted.z, nodes)
+        copies = structure.select(np.zeros(len(nodes), dtype=np.int64))
+        tried = [(at, found.z[copies.parts_of([row])]) for row, at in enumerate(nodes.tolist())]
+        rivals += [z for at, z in tried if _differs(structure, predicted.z, z, at)]
+    return Pair(predicted.z, max(rivals, key=lambda z: float(scores @ z)), False)

@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from maxmargin._messages import shortened
 from maxmargin._terminal import printable
-from maxmargin.explanation.result import Contribution, Explanation, plain_output
+from maxmargin.explanation.result import MOST_SHOWN, Contribution, Explanation, plain_output
 
 _LONGEST = 400
 """Characters of an output."""
@@ -78,9 +80,11 @@ def output_text(output: Any) -> str:
 
 def summary(found: Explanation) -> list[tuple[str, str]]:
     """Names and values above the tables."""
-    lines = [("output", output_text(found.output))]
-    if found.rival_score is not None:
-        lines.append((found.compared_with, output_text(found.rival)))
+    lines = []
+    if np.size(found.output) <= MOST_SHOWN or not isinstance(found.output, np.ndarray):  # not labels of all pixels
+        lines.append(("output", output_text(found.output)))
+        if found.rival_score is not None:
+            lines.append((found.compared_with, output_text(found.rival)))
     lines.append(("score of the output", f"{found.score:.6g}"))
     if found.rival_score is not None:
         lines.append((f"score of the {_short(found.compared_with)}", f"{found.rival_score:.6g}"))

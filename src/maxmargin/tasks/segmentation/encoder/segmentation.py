@@ -163,7 +163,11 @@ class SegmentationEncoder(Encoder):
             where = "" if centers is None else f" at {', '.join(map(str, centers[number].tolist()))}"
             return self._of_class(Name(f"{word} {number}{where}", found.state))
 
-        return [node, lambda at: self._of_class(names[1](at))]
+        def edge(at: int) -> Name:
+            found = names[1](at)
+            return self._of_class(found._replace(what=found.what.replace("edge", f"{word}s")))
+
+        return [node, edge]
 
     @cached_property
     def _graph_of_names(self) -> GraphEncoder:
