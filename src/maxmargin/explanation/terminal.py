@@ -35,7 +35,7 @@ def _print(terminal: Console, found: Explanation, top: int) -> None:
 
     grid = Grid(box=None, show_header=False, pad_edge=False)
     for name, value in summary(found):
-        grid.add_row(Text(name, style="dim"), Text(value, overflow="fold"))
+        grid.add_row(Text(printable(name), style="dim"), Text(value, overflow="fold"))
     terminal.print(grid)
     for remark in remarks(found):
         terminal.print(Text(remark, style="yellow"))
@@ -54,7 +54,7 @@ def _grid(table: Table) -> object:
     grid.add_column(Text("contribution"), justify="right", no_wrap=True)
     grid.add_column(Text(""), no_wrap=True)
     for head in table.heads:
-        grid.add_column(Text(head), justify="right" if head in _NUMBERS else "left", overflow="fold")
+        grid.add_column(Text(printable(head)), justify="right" if head in _NUMBERS else "left", overflow="fold")
     largest = max(abs(row.total) for row in table.rows)
     for row in table.rows:
         style = "blue" if row.total >= 0 else "red"
