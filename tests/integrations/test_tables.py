@@ -163,6 +163,11 @@ def test_class_labels_are_names(tagged):
     assert tables.sequences(dataset.with_format("numpy"), "tokens", "tags") == (corpus.tokens, corpus.upos)
     pairs = [list(zip(*one, strict=True)) for one in zip(corpus.tokens, corpus.upos, strict=True)]
     assert tables.sequences(dataset, ["tokens", "tags"])[0] == pairs
+    one = datasets.ClassLabel(names=["A", "B"])
+    for kind in ([one], datasets.Sequence(one)):
+        own = datasets.Features({"word": [datasets.Value("string")], "tag": kind})
+        nested = datasets.Dataset.from_dict({"word": [["a", "b"]], "tag": [[1, 0]]}, features=own)
+        assert tables.sequences(nested, "word", "tag")[1] == [["B", "A"]]
     classes = datasets.Features({"word": datasets.Value("string"), "tag": datasets.ClassLabel(names=["A", "B"])})
     long = datasets.Dataset.from_dict({"word": ["a", "b"], "tag": [1, -1]}, features=classes)
     assert tables.sequences(long, "word", "tag", by="word")[1] == [["B"], [None]]

@@ -45,7 +45,8 @@ def class_names(table: Any, name: str) -> list[str] | None:
     """Return the names of a ``ClassLabel`` of Hugging Face; None if the column is of another kind."""
     features = getattr(table, "features", None)
     feature = features.get(name) if isinstance(features, Mapping) else None
-    return getattr(getattr(feature, "feature", feature), "names", None)
+    inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", feature)
+    return getattr(inner, "names", None)
 
 
 def decoded(value: Any, names: list[str] | None) -> Any:
