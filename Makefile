@@ -54,7 +54,7 @@ SPHINX := $(BIN)/python -m sphinx --quiet --fail-on-warning --jobs 2 --conf-dir 
 
 # What Sphinx does not see by itself: pages are read again after a change of the code that makes them.
 build/docs/.settings: docs/conf.py $(wildcard docs/_sphinx/*.py docs/_templates/*)
-	rm -rf build/docs/doctrees
+	rm -rf build/docs/doctrees build/docs/html
 	mkdir -p build/docs
 	touch $@
 

@@ -48,7 +48,7 @@ python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 add_module_names = False
 napoleon_numpy_docstring = False
-napoleon_attr_annotations = True
+napoleon_attr_annotations = False  # signatures have the types
 napoleon_use_ivar = True  # fields of a list, as parameters are; some are members with a docstring of their own, too
 
 next(field for field in PyObject.doc_field_types if field.name == "variable").label = "Attributes"
@@ -67,6 +67,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 html_domain_indices = False
+html_use_index = False
 html_sidebars = {"index": [], "changelog": [], "reference/api/*/*": ["siblings"]}
 html_context = {"default_mode": "auto"}
 html_theme_options = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import inspect
 import re
 from functools import cache
 from typing import Any
@@ -25,6 +26,41 @@ def as_rst(app: Sphinx, kind: str, name: str, thing: Any, options: Any, lines: l
     text = api.qualified("\n".join(lines), getattr(thing, "__module__", None) or "")
     text = PAGE.sub(r":doc:`/\1`", text)
     lines[:] = _with_code(text).split("\n")
+
+
+def signature(
+    app: Sphinx, kind: str, name: str, thing: Any, options: Any, found: str | None, returned: str | None
+) -> tuple[str, str | None] | None:
+    """The signature with types as the source has them, in which aliases such as FloatArray keep their names.
+
+    Defaults that are not written as they are printed are left out.
+    """
+    if not found:
+        return None
+    try:
+        given = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return None
+    types = [one.annotation for one in given.parameters.values()] + [given.return_annotation]
+    if not all(isinstance(one, str) or one is inspect.Parameter.empty for one in types):
+        return None
+    named = [one for at, one in enumerate(given.parameters.values()) if at or one.name not in ("self", "cls")]
+    shown = [one if _is_plain(one.default) else one.replace(default=_Omitted()) for one in named]
+    text = str(given.replace(parameters=shown, return_annotation=inspect.Signature.empty))
+    returns = given.return_annotation
+    text = re.sub(r": '([^']*)'", r": \1", text)  # strings, as annotations of the source are
+    return text, returns if isinstance(returns, str) and kind not in ("class", "exception") else None
+
+
+class _Omitted:
+    """Stands for a default in a signature."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def _is_plain(default: Any) -> bool:
+    return default is inspect.Parameter.empty or not re.search(r"[</]", repr(default))
 
 
 def skipped(app: Sphinx, kind: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
@@ -134,6 +170,7 @@ def _owner(cls: type, member: str) -> type:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("autodoc-process-docstring", as_rst, priority=400)  # before Napoleon
+    app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", skipped)
     app.add_post_transform(PythonNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
