@@ -14,7 +14,7 @@ import typer
 import maxmargin as mm
 from maxmargin import cli
 
-HEAVY = ("clarabel", "highspy", "matplotlib", "pandas", "rich", "sklearn")
+HEAVY = ("clarabel", "datasets", "highspy", "matplotlib", "nltk", "pandas", "polars", "rich", "sklearn", "spacy")
 
 
 def loaded(code: str) -> set[str]:
@@ -165,3 +165,17 @@ def test_training_that_does_not_converge_loads_no_scikit_learn(tmp_path):
     found = loaded(code)
     assert "maxmargin.optimization.loop" in found
     assert "sklearn" not in found
+
+
+@pytest.mark.parametrize("module", ["tables", "given"])
+def test_integrations_import_no_other_library(module):
+    """Tables are known by what they can do; the modules for one library import that one alone."""
+    others = {"datasets", "nltk", "pandas", "polars", "pyarrow", "sklearn", "spacy"}
+    assert not loaded(f"import maxmargin.integrations.{module}").intersection(others)
+
+
+def test_pipelines_of_spacy_load_models_when_they_need_them():
+    """spaCy imports the components whenever a pipeline is made."""
+    pytest.importorskip("spacy", reason="spaCy is not installed")
+    found = loaded("import maxmargin.integrations.spacy.tagger, maxmargin.integrations.spacy.parser")
+    assert not found.intersection({"maxmargin.models.base", "maxmargin._kernels", "sklearn"})
