@@ -102,6 +102,7 @@ CALLS = {
     "pairing_argmax": (PAIRING.argmax, (np.ones(3), *outputs(3), 1)),
     "pairing_k_best": (PAIRING.k_best, (1, np.ones(3), *outputs(3), 1)),
     "pairing_duals": (PAIRING.duals, (np.ones(3), np.zeros(3), np.zeros(1, dtype=np.int8), 1)),
+    "indicator_rows": (_kernels.indicator_rows, (np.zeros((2, 3), dtype=np.int64), 4, np.zeros(4, dtype=np.int32))),
     "hull": (_kernels.HullBatch, (np.array([8]), 1e-8)),
     "attribute_count": (task_kernels.attribute_count, (np.zeros(2, dtype=np.uint8),)),
     "attribute_scan": (

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.edits import indicator_rows
 
 from maxmargin import _kernels, threads
 from maxmargin.features import ChainFeatures, Features, PartFeatures, Stacked, operator_norm
@@ -475,3 +476,28 @@ def test_refusals(make, message):
 def test_select_refuses_examples_out_of_range(wrong):
     with pytest.raises(ValueError, match=r"0\.\.0"):
         PartFeatures(np.zeros((3, 2)), [0, 3]).select([wrong])
+
+
+@careful
+@given(n=st.integers(0, 40), n_lists=st.integers(0, 8), width=st.integers(1, 30), seed=st.integers(0, 99))
+def test_rows_of_listed_features(n, n_lists, width, seed):
+    lists = np.random.default_rng(seed).integers(-2, width, size=(n_lists, n))
+    want = indicator_rows(lists, width)
+    for index in (np.int32, np.int64):
+        starts = np.empty(n + 1, dtype=index)
+        chosen = _kernels.indicator_rows(lists, width, starts)
+        assert chosen.dtype == index
+        np.testing.assert_array_equal(starts, want.indptr)
+        np.testing.assert_array_equal(chosen, want.indices)
+
+
+def test_listed_features_are_checked():
+    lists, starts = np.array([[0, 2, 1]]), np.zeros(4, dtype=np.int32)
+    for given_lists, width, given_starts in (
+        (lists, 2, starts),
+        (lists, -1, starts),
+        (lists, 3, starts[:3]),
+        (lists[0], 3, starts),
+    ):
+        with pytest.raises(ValueError, match=r"out of range|must be between|an entry per row"):
+            _kernels.indicator_rows(given_lists, width, given_starts)

@@ -6,11 +6,20 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin.features.base import Features
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.structures import Edits
 from maxmargin.structures.base import FloatArray, IntArray
+
+
+def indicator_rows(lists: IntArray, width: int) -> sp.csr_array:
+    """The features that lists name for each row, -1 for none: the NumPy twin of the kernel."""
+    stacked = np.sort(lists.T, axis=1)
+    has = stacked >= 0
+    starts = np.concatenate([[0], np.cumsum(has.sum(axis=1))])
+    return sp.csr_array((np.ones(int(has.sum())), stacked[has], starts), shape=(lists.shape[1], width))
 
 
 def alignments(n: int, m: int) -> Iterator[IntArray]:

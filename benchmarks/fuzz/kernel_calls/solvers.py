@@ -19,7 +19,9 @@ def linear(random: Generator) -> list[Call]:
     index = np.int32 if random.integers(2) else np.int64
     full = np.tile(np.arange(d), n).astype(index)
     matrix = offsets(np.full(n, d)).astype(index), full, real(random, n * d), d
+    lists = i64(random.integers(-1, d, size=(k, n)) if d else np.full((k, n), -1))
     return [
+        bound(core, "indicator_rows", lists, d, np.zeros(n + 1, dtype=index)),
         bound(core, "linear_dense_forward", x, real(random, d * k), k, initial, np.zeros(n * k), threads),
         bound(
             core, "linear_dense_forward_pair", x, real(random, d), real(random, d), np.zeros(n), np.zeros(n), threads

@@ -1,5 +1,7 @@
 #include "arrays.hpp"
+#include "maxmargin/linear/indicator_rows.hpp"
 #include "maxmargin/linear/sparse.hpp"
+#include "owned.hpp"
 
 namespace maxmargin {
 
@@ -116,12 +118,26 @@ void sparse_adjoint(const In<Index>& starts, const In<Index>& columns, const In<
     require(unlocked([&] { return linear::sparse_adjoint(x, n, d, k, z.data(), out.data(), threads); }), kOutOfRange);
 }
 
+// The features of all rows; `lists` has one row per list and one column per row of the result.
+template <class Index>
+auto indicator_rows(const In<std::int64_t>& lists, std::int64_t width, Out<Index>& starts) {
+    require(lists.ndim() == 2 && starts.size() == lists.shape(1) + 1,
+            "starts must have an entry per row, and one more");
+    checked_count("width", width, 0, std::numeric_limits<Index>::max());
+    for (const std::int64_t feature : view(lists)) require(feature < width, "a feature is out of range");
+    std::vector<Index> chosen;
+    require(unlocked([&] { return linear::indicator_rows(view(lists), view(starts), chosen); }),
+            "there are too many features for numbers of this size");
+    return owned(std::move(chosen));
+}
+
 template <class Index>
 void bind_sparse(nb::module_& module) {
     module.def("linear_sparse_forward", apart(&sparse_forward<Index>), "starts"_array, "columns"_array, "values"_array,
                "d"_a, "w"_array, "k"_a, "initial"_array, "out"_array, "threads"_a);
     module.def("linear_sparse_forward_pair", apart(&sparse_forward_pair<Index>), "starts"_array, "columns"_array,
                "values"_array, "d"_a, "w"_array, "first"_array, "second"_array, "threads"_a);
+    module.def("indicator_rows", apart(&indicator_rows<Index>), "lists"_array, "width"_a, "starts"_array);
     module.def("linear_sparse_adjoint", apart(&sparse_adjoint<Index>), "starts"_array, "columns"_array, "values"_array,
                "d"_a, "z"_array, "k"_a, "out"_array, "threads"_a);
 }

@@ -46,7 +46,7 @@ def segments_of(given: Any, index: int) -> list[Row]:
     """The segments of one example; ValueError naming it if they are not ``(begin, end, label)``."""
     what = f"example {index}: y"
     rows = labeled_spans(given, what, "segments (begin, end, label)")
-    return [(row[0], row[1], known(row[2], f"{what}: segment {shown(row)}")) for row in rows]
+    return [(begin, end, known(label, f"{what}: segment ({begin}, {end})")) for begin, end, label in rows]
 
 
 def most_of(outputs: SegmentOutputs, most: dict[Hashable, int]) -> dict[Hashable, int]:

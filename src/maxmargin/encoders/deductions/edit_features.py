@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from maxmargin import _kernels
 from maxmargin._sparse import sp
 from maxmargin.encoders.deductions.symbols import SymbolSequences
 from maxmargin.structures.base import FloatArray, IntArray
@@ -323,11 +324,7 @@ def _summed(columns: Columns, weights: FloatArray, n: int) -> FloatArray:
 
 def matrix(columns: Columns, n: int, width: int) -> sp.csr_array:
     """Features of 0 and 1 as a CSR matrix, shape ``(n, width)``."""
-    stacked = np.stack([*columns], axis=1) if columns else np.zeros((n, 0), dtype=np.int64)
-    stacked.sort(axis=1)
-    has = stacked >= 0
-    starts = np.concatenate([[0], np.cumsum(has.sum(axis=1))])
-    chosen = stacked[has]
-    narrow = np.int32 if max(int(starts[-1]), width) < 1 << 31 else np.int64
-    ones = np.ones(len(chosen))
-    return sp.csr_array((ones, chosen.astype(narrow), starts.astype(narrow)), shape=(n, width))
+    lists = np.stack([*columns]).astype(np.int64, copy=False) if columns else np.zeros((0, n), dtype=np.int64)
+    starts = np.empty(n + 1, dtype=np.int32 if max(lists.size, width) < 1 << 31 else np.int64)
+    chosen = _kernels.indicator_rows(lists, width, starts)
+    return sp.csr_array((np.ones(len(chosen)), chosen, starts), shape=(n, width))
