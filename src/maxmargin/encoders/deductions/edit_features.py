@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -325,6 +325,6 @@ def _summed(columns: Columns, weights: FloatArray, n: int) -> FloatArray:
 def matrix(columns: Columns, n: int, width: int) -> sp.csr_array:
     """Features of 0 and 1 as a CSR matrix, shape ``(n, width)``."""
     lists = np.stack([*columns]).astype(np.int64, copy=False) if columns else np.zeros((0, n), dtype=np.int64)
-    starts = np.empty(n + 1, dtype=np.int32 if max(lists.size, width) < 1 << 31 else np.int64)
+    starts: npt.NDArray[Any] = np.empty(n + 1, dtype=np.int32 if max(lists.size, width) < 1 << 31 else np.int64)
     chosen = _kernels.indicator_rows(lists, width, starts)
     return sp.csr_array((np.ones(len(chosen)), chosen, starts), shape=(n, width))
