@@ -3,6 +3,7 @@ from . import datasets as datasets
 from . import encoders as encoders
 from . import estimators as estimators
 from . import execution as execution
+from . import explanation as explanation
 from . import features as features
 from . import generalization as generalization
 from . import losses as losses
@@ -56,6 +57,7 @@ from .estimators import ProgramSVM as ProgramSVM
 from .estimators import SegmentSVM as SegmentSVM
 from .estimators import StructuredSVM as StructuredSVM
 from .estimators import TreeSVM as TreeSVM
+from .explanation import Explanation as Explanation
 from .generalization import GeneralizationBound as GeneralizationBound
 from .generalization import generalization_bound as generalization_bound
 from .model_file import ModelFileError as ModelFileError

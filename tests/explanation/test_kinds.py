@@ -117,7 +117,7 @@ def test_names_cover_all_parts_and_weights(make):
     case = make()
     encoder = case.model.encoder
     if encoder.kind == "dependency parsing":
-        return  # its features are named by their parts; see test_parsing.py
+        return  # its features are named by their parts
     batch = encoder.transform([case.x])
     namers = encoder.name_parts(batch, case.x)
     assert len(namers) == len(batch.structure.blocks)
@@ -146,6 +146,62 @@ def test_tasks(make):
     check_sums(other)
     assert other.margin > -1e-9
     assert other.margin >= found.margin - 1e-9 * size_of(other) or not found.exact or not other.parts
+
+
+@pytest.mark.parametrize("make", TASKS)
+def test_tasks_against_an_output_by_another_way(make):
+    case = make()
+    options = {"adapt": False} if case.model.encoder.kind == "word alignment" else {}
+    found = case.model.explain(case.x, against=case.other, **options)
+    if case.model.encoder.kind == "dependency parsing":
+        trees = case.model._stages[0]
+        case, output = Case(trees, case.x, case.other[0]), found.output
+    else:
+        output = found.output
+    assert near(found.margin, difference(case, output, case.other), size_of(found))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_relations_of_a_parser(order):
+    """Their margins are those of the scores of all relations of a token."""
+    case = kinds.parser(order)
+    model = case.model
+    relations = model._stages[1]
+    (heads, names), bank = model.predict([case.x])[0], model.encoder.parse([case.x])
+    batch = relations.encoder.batch((model.encoder.trees.nodes(bank), heads))
+    scores = batch.features.scores(relations.weights).reshape(len(heads), -1)
+    classes = model.encoder.classes
+    for at in range(len(heads)):
+        found = model.explain(case.x, at=at, relation=True)
+        check_sums(found)
+        assert found.output == names[at]
+        first, second = np.sort(scores[at])[::-1][:2]
+        assert near(found.margin, first - second, size_of(found))
+        other = model.explain(case.x, at=at, relation=True, against="det")
+        check_sums(other)
+        assert near(other.margin, first - scores[at, classes.index("det")], size_of(other))
+    for options, said in (
+        ({"relation": True}, "at must be"),
+        ({"relation": True, "at": 9}, "at must be"),
+        ({"relation": True, "at": 0, "against": "none"}, "against must be a relation"),
+        ({"against": [1, 1, 1, 1, 1]}, "heads"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            model.explain(case.x, **options)
+
+
+def test_one_input_is_asked_for():
+    tagged, parsed, ranked, aligned = (make() for make in (kinds.tagger, kinds.parser, kinds.reranker, kinds.aligner))
+    with pytest.raises(ValueError, match="a sentence without tokens"):
+        tagged.model.explain([])
+    with pytest.raises(ValueError, match="explain takes one sentence, got 2"):
+        parsed.model.explain(parsed.model.encoder.parse([parsed.x, parsed.x]))
+    with pytest.raises(ValueError, match="against must be an integer"):
+        ranked.model.explain(ranked.x, against=9)
+    with pytest.raises(ValueError, match="an empty side"):
+        aligned.model.explain(("", "the"))
+    with pytest.raises(ValueError, match="at must be a link"):
+        aligned.model.explain(aligned.x, at=(0, 9))
 
 
 @pytest.mark.parametrize("make", TASKS)
