@@ -21,7 +21,7 @@ from maxmargin.solvers import BlockFrankWolfe, Exact, Stop, solve
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
 from maxmargin.tasks.tagging.dev import DevSentences
-from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
+from maxmargin.tasks.tagging.encoder.extractors import MatrixExtractor
 from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
 from maxmargin.training import Examples, Settings
 

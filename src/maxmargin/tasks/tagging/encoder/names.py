@@ -11,7 +11,7 @@ from maxmargin.features.supported import Support
 from maxmargin.structures.base import Structure
 from maxmargin.structures.deductions.segments import TaggedSegments, candidate_segments
 from maxmargin.tasks.common.tokens.table import WORD, AttributeText, TokenTable
-from maxmargin.tasks.tagging.encoder.extraction import MatrixExtractor
+from maxmargin.tasks.tagging.encoder.extractors import MatrixExtractor
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder

@@ -20,13 +20,8 @@ from maxmargin.tasks.common.tokens.table import Codes, TokenTable
 from maxmargin.tasks.tagging.encoder.attributes import Attributes, AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.columns.mentions import in_context, reach_of
 from maxmargin.tasks.tagging.encoder.columns.word_classes import ClassCounts, CrossedClasses
-from maxmargin.tasks.tagging.encoder.extraction import (
-    Extractor,
-    ItemExtractor,
-    MatrixExtractor,
-    TemplateExtractor,
-    TokenRows,
-)
+from maxmargin.tasks.tagging.encoder.extraction import Extractor, TokenRows
+from maxmargin.tasks.tagging.encoder.extractors import ItemExtractor, MatrixExtractor, TemplateExtractor
 from maxmargin.tasks.tagging.encoder.labels.constraints import transition_constraints, without_odd
 from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout, pair_codes

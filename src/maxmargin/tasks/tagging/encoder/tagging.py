@@ -31,16 +31,8 @@ from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.chunks import ChunkLayout
 from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers, Given
 from maxmargin.tasks.tagging.encoder.columns.word_classes import CrossedClasses
-from maxmargin.tasks.tagging.encoder.extraction import (
-    EXTRACTORS,
-    Extractor,
-    ItemExtractor,
-    MatrixExtractor,
-    SegmentAttributes,
-    TemplateExtractor,
-    TokenRows,
-    first_token,
-)
+from maxmargin.tasks.tagging.encoder.extraction import Extractor, SegmentAttributes, TokenRows, first_token
+from maxmargin.tasks.tagging.encoder.extractors import EXTRACTORS, ItemExtractor, MatrixExtractor, TemplateExtractor
 from maxmargin.tasks.tagging.encoder.labels.constraints import (
     check_gold,
     check_unchanged,
