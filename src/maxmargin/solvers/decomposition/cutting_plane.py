@@ -22,7 +22,8 @@ from maxmargin import _checks
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem
-from maxmargin.solvers.decomposition.simplex_masters import Found, Iterate, MasterSolver
+from maxmargin.solvers.decomposition.master_solver import Iterate, MasterSolver
+from maxmargin.solvers.decomposition.simplex_masters import Found
 from maxmargin.structures.base import IntArray
 
 

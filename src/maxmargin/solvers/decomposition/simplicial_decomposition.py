@@ -42,7 +42,7 @@ from maxmargin import _checks
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start
 from maxmargin.problem import BaseProblem
-from maxmargin.solvers.decomposition.simplex_masters import Iterate, MasterSolver
+from maxmargin.solvers.decomposition.master_solver import Iterate, MasterSolver
 
 _EXACT = 1e-4
 """The accuracy of masters without a new point."""
