@@ -13,6 +13,7 @@ from maxmargin.execution.pieces import Piece, PieceSource
 from maxmargin.execution.session import Serial, Session
 from maxmargin.features.base import operator_norm
 from maxmargin.problem import Hinge, Problem
+from maxmargin.problem.base import NonZeros, nonzeros, with_zeros
 from maxmargin.problem.good import GoodOutputs
 from maxmargin.regions import Region
 from maxmargin.structures.base import FloatArray, Structure
@@ -95,14 +96,19 @@ class ShardedProblem:
         return self._like.relaxed
 
     @cached_property
-    def _sums(self) -> tuple[FloatArray, float, FloatArray]:
+    def _sums(self) -> tuple[NonZeros, float, FloatArray]:
         features, constant, scales = self._session.sums(_sums)
-        return features, constant, np.concatenate(scales)
+        return nonzeros(features), constant, np.concatenate(scales)
 
     @property
+    def gold_nonzeros(self) -> NonZeros:
+        """Where :attr:`gold_features` are not zero, and what they are there."""
+        return self._sums[0]
+
+    @cached_property
     def gold_features(self) -> FloatArray:
         """``sum_i s_i F_i y_i``, shape ``(n_weights,)``."""
-        return self._sums[0]
+        return with_zeros(self.gold_nonzeros, self.n_weights)
 
     @property
     def constant(self) -> float:

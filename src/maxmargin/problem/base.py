@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+import numpy as np
 
 from maxmargin.problem.good import GoodOutputs
 from maxmargin.problem.hinges import Hinge
 from maxmargin.regions import Region
-from maxmargin.structures.base import FloatArray, Structure
+from maxmargin.structures.base import FloatArray, IntArray, Structure
+
+NonZeros: TypeAlias = "tuple[IntArray | slice, FloatArray]"
+"""The places of numbers in a vector whose others are zero, and the numbers."""
 
 
 class BaseProblem(Protocol):
@@ -61,6 +66,10 @@ class BaseProblem(Protocol):
         """``sum_i s_i d_i``."""
 
     @property
+    def gold_nonzeros(self) -> NonZeros:
+        """Where :attr:`gold_features` are not zero, and what they are there."""
+
+    @property
     def gold_features(self) -> FloatArray:
         """``sum_i s_i F_i y_i``, shape ``(n_weights,)``."""
 
@@ -80,3 +89,19 @@ class BaseProblem(Protocol):
 
     def with_rescaling(self, rescaling: str) -> BaseProblem:
         """The same problem with another hinge."""
+
+
+def nonzeros(vector: FloatArray) -> NonZeros:
+    """The numbers of a vector that are not zero; all of them where that takes less memory."""
+    at = np.flatnonzero(vector)
+    return (at, vector[at]) if 2 * len(at) < len(vector) else (slice(None), vector)
+
+
+def with_zeros(given: NonZeros, n: int) -> FloatArray:
+    """The vector of length ``n``: the one that :func:`nonzeros` was given if it kept all numbers."""
+    at, values = given
+    if isinstance(at, slice):
+        return values
+    found = np.zeros(n)
+    found[at] = values
+    return found

@@ -26,6 +26,7 @@ from maxmargin._vectors import dot
 from maxmargin.features.base import Features, operator_norm
 from maxmargin.losses import Loss
 from maxmargin.problem import hinges
+from maxmargin.problem.base import NonZeros, nonzeros, with_zeros
 from maxmargin.problem.good import GoodOutputs
 from maxmargin.problem.hinges import RESCALINGS, ROUNDING, SLACKS, Hinge, MostViolated
 from maxmargin.regions import Region
@@ -245,14 +246,22 @@ class Problem:
         return np.concatenate([self.leading_costs, np.zeros(self.structure.n_parts - len(self.leading_costs))])
 
     @cached_property
+    def gold_nonzeros(self) -> NonZeros:
+        """Where :attr:`gold_features` are not zero, and what they are there."""
+        return nonzeros(self.gold_sum())
+
+    @cached_property
     def gold_features(self) -> FloatArray:
         """``sum_i s_i F_i y_i``, shape ``(n_weights,)``."""
-        return self.gold_sum()
+        return with_zeros(self.gold_nonzeros, self.n_weights)
 
     def gold_sum(self) -> FloatArray:
         """:attr:`gold_features`, made at each call."""
         total = np.zeros(self.n_weights)
-        for shard in self.shards():
+        for examples in self.structure.consecutive(SHARD_PARTS):
+            # Selected even if these are all examples: features keep transposed copies of sparse matrices, which many
+            # solvers need for nothing else. Those of a selection are dropped with it.
+            shard = self.select(examples)
             total += shard.feature_sum(shard.gold)
         return total
 
