@@ -122,7 +122,7 @@ class CutEncoder(KernelEncoder):
 
     def encode(self, batch: Batch, y: Sequence[Any]) -> SparsePoint:
         """0/1 labels to vertices."""
-        wanted = "a list or 1-D array of 0 or 1 for each node"
+        wanted = "a list or 1-D array of 0 or 1 for each node (unknown ones need mm.LatentSVM)"
         return batch.structure.encode(
             [checks.array(labels, index, "y", "fiub", wanted) for index, labels in enumerate(checks.examples(y, "y"))]
         )
