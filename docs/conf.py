@@ -31,7 +31,7 @@ extensions = [
 ]
 root_doc = "index"
 exclude_patterns = ["_files"]
-smartquotes = False  # they would make dashes of the command line's options
+smartquotes_action = "D"  # dashes alone
 nitpicky = True
 highlight_language = "none"
 templates_path = ["_templates"]
@@ -79,7 +79,10 @@ html_theme_options = {
     "navigation_depth": 3,
     "collapse_navigation": True,
     "show_toc_level": 2,
-    "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
+    "secondary_sidebar_items": {
+        "index": [],
+        **{pages: ["page-toc"] for pages in ("*/**", "architecture", "changelog")},
+    },
     "footer_start": [],
     "footer_end": [],
     "back_to_top_button": False,

@@ -239,25 +239,31 @@ def _page(name: Name) -> str:
     examples = f"\n.. minigallery:: {name.path}\n   :add-heading: Examples\n" if gallery() else ""
     if not inspect.isclass(name.value):
         return text + examples
-    return f"{text}   :members:\n   :show-inheritance:\n\n{_inherited(name)}{examples}"
+    listed = pages_by_value()
+    above = name.value.__mro__[1:]
+    elsewhere = [base.__name__ for base in above if id(base) in listed or not base.__module__.startswith("maxmargin")]
+    shown = "   :show-inheritance:\n" if any(id(base) in listed for base in name.value.__bases__) else ""
+    return f"{text}   :members:\n   :inherited-members: {', '.join(elsewhere)}\n{shown}\n{_inherited(name)}{examples}"
+
+
+@cache
+def pages_by_value() -> dict[int, Name]:
+    """The public names by the identity of what they stand for."""
+    return {id(one.value): one for one in public().values()}
 
 
 def _inherited(name: Name) -> str:
     """A line for each base class with a page: its methods that the class has unchanged."""
-    by_value = {id(one.value): one for one in public().values()}
-    seen = set(vars(name.value))
     lines = []
+    seen = set(vars(name.value))
     for base in name.value.__mro__[1:]:
-        own = [
-            member
-            for member, value in vars(base).items()
-            if not member.startswith("_") and member not in seen and inspect.getdoc(value) and _is_member(value)
-        ]
-        seen |= set(vars(base))
-        if own and id(base) in by_value:
-            path = by_value[id(base)].path
-            links = ", ".join(f":py:obj:`{member} <{path}.{member}>`" for member in own)
-            lines.append(f"Inherited from :py:class:`~{path}`: {links}.\n\n")
+        listed = pages_by_value().get(id(base))
+        members = {member: value for member, value in vars(base).items() if member[0] != "_" and member not in seen}
+        seen |= {*members}
+        own = [member for member, value in members.items() if _is_member(value) and inspect.getdoc(value)]
+        if listed is not None and own:
+            links = ", ".join(f":py:obj:`{member} <{listed.path}.{member}>`" for member in own)
+            lines.append(f"Inherited from :py:class:`~{listed.path}`: {links}.\n\n")
     return "".join(lines)
 
 

@@ -25,7 +25,9 @@ def as_rst(app: Sphinx, kind: str, name: str, thing: Any, options: Any, lines: l
     """Make code of indented blocks that follow a colon, links of names of pages, and full names of short ones."""
     text = api.qualified("\n".join(lines), getattr(thing, "__module__", None) or "")
     text = PAGE.sub(r":doc:`/\1`", text)
-    lines[:] = _with_code(text).split("\n")
+    # An empty line before those of attributes: Napoleon would take what comes before their first colon for a type.
+    start = "\n" if kind in ("attribute", "property", "data") else ""
+    lines[:] = (start + _with_code(text)).split("\n")
 
 
 def signature(
@@ -41,8 +43,7 @@ def signature(
         given = inspect.signature(thing)
     except (TypeError, ValueError):
         return None
-    types = [one.annotation for one in given.parameters.values()] + [given.return_annotation]
-    if not all(isinstance(one, str) or one is inspect.Parameter.empty for one in types):
+    if not all(isinstance(one.annotation, str) or one.annotation is one.empty for one in given.parameters.values()):
         return None
     named = [one for at, one in enumerate(given.parameters.values()) if at or one.name not in ("self", "cls")]
     shown = [one if _is_plain(one.default) else one.replace(default=_Omitted()) for one in named]
@@ -106,7 +107,7 @@ class PythonNames(SphinxPostTransform):
             value, member = _found(path)
             if value is None:
                 continue
-            name = _public().get(id(value))
+            name = api.pages_by_value().get(id(value))
             anchor = f"{name.path}.{member}".rstrip(".") if name else getattr(value, "__name__", "")
             if (entry := objects.get(anchor)) is not None:
                 return make_refnode(
@@ -137,11 +138,6 @@ def _paths(module: str, cls: str, target: str) -> list[str]:
 
 
 @cache
-def _public() -> dict[int, api.Name]:
-    return {id(name.value): name for name in api.public().values()}
-
-
-@cache
 def _found(path: str) -> tuple[Any, str]:
     """The class, function or module that a path names, or None, and the rest of the path: a member of the class."""
     parts = path.split(".")
@@ -164,7 +160,7 @@ def _found(path: str) -> tuple[Any, str]:
 
 def _owner(cls: type, member: str) -> type:
     """The class with a page that has a member in its own body."""
-    return next((one for one in cls.__mro__ if member in vars(one) and id(one) in _public()), cls)
+    return next((one for one in cls.__mro__ if member in vars(one) and id(one) in api.pages_by_value()), cls)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
