@@ -67,7 +67,7 @@ def test_pruned_graphs_and_capacities():
         ("noun", "verb", "name"),
         (3, 1, 2),
         (("B", "x"), ("I", "x"), ("O", None)),
-        ("a", 1, None),
+        ("a", 1, (None,)),
         (1.5, -2.0, 0.25),
         (True, False, "maybe"),
         (frozenset([1]), frozenset([2]), frozenset()),
