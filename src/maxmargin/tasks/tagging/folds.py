@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class Folds:
         fit: returns a model of some sentences, trained with a C.
         k: number of folds.
         seconds: no further C is tried after this time; None for no limit.
+        narrow: whether the models of folds may do without columns of attributes that no fold has.
 
     Attributes:
         scores: the score of each C that was tried.
@@ -62,6 +64,7 @@ class Folds:
         fit: Callable[[LabeledRows, float], Any],
         k: int = FOLDS,
         seconds: float | None = None,
+        narrow: bool = True,
     ) -> None:
         self.seconds = np.inf if seconds is None else seconds
         self.scores: dict[float, float] = {}
@@ -69,6 +72,8 @@ class Folds:
         parts = cut(data.lengths, k)
         sentences = np.sort(np.concatenate(parts))
         self.data = data.select(sentences)  # which is kept during training, the others are not
+        if narrow:  # otherwise their weights would take as much memory as those of all sentences
+            self.data = replace(self.data, rows=self.data.rows.narrow())
         self.parts = [np.searchsorted(sentences, part) for part in parts]
         held = self.data.select(np.concatenate(self.parts))
         # Of partly unknown labels only the known ones can be compared.

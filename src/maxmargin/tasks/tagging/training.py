@@ -248,7 +248,7 @@ def by_folds(
     some = data if len(labeled) == len(data.lengths) else data.select(labeled)
     began, limit = time.perf_counter(), settings.max_seconds
     seconds = None if limit is None else limit * FOLD_SHARE
-    by = Folds(some, encoder.classes or (), settings.metric or "auto", fit, k, seconds)
+    by = Folds(some, encoder.classes or (), settings.metric or "auto", fit, k, seconds, narrow=before is None)
     found: dict[str, Any] = {"folds": k}
     if choosing:
         try:

@@ -101,6 +101,10 @@ class Attributes:
             self.lengths,
         )
 
+    def narrow(self) -> Attributes:
+        """Return the rows without the columns that none of them has."""
+        return self.only(self.counts() > 0)
+
     def select(self, rows: IntArray, lengths: IntArray) -> Attributes:
         """Return some of the rows, as sentences of the given lengths."""
         first, last = self.starts[rows], self.starts[rows + 1]

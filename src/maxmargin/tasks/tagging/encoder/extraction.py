@@ -55,6 +55,11 @@ class TokenRows:
         """The same for pairs of neighbors."""
         return offsets_of(np.maximum(self.tokens.lengths - 1, 0))
 
+    def narrow(self) -> TokenRows:
+        """Return the rows without the columns of attributes that none of them has."""
+        edges, segments = (None if one is None else one.narrow() for one in (self.edges, self.segments))
+        return TokenRows(self.tokens.narrow(), edges, segments)
+
 
 @dataclass(frozen=True, eq=False)
 class SegmentAttributes:
