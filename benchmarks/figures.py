@@ -105,8 +105,10 @@ def rounded(value: float, digits: int) -> str:
 
 def measured(folder: Path = RESULTS) -> dict[str, Object]:
     """The figures of every record by its name; attributes are the date, the command, and both and the machine."""
-    found = {}
+    found: dict[str, Object] = {}
     for file in sorted(folder.rglob("*.json")):
+        if file.stem in found:
+            raise ValueError(f"two records have the name {file.stem}, one of them {file}; rename one")
         record = json.loads(file.read_text(encoding="utf-8"), object_hook=Object)
         source = "copied from an earlier table" if record.get("transcribed") else record.machine
         found[file.stem] = record.figures
@@ -147,7 +149,16 @@ def fill(pages: Iterable[Path], *, write: bool = True) -> list[str]:
         text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
         try:
             new = filled(text, names)
-        except (AttributeError, IndexError, KeyError, NameError, SyntaxError, TypeError, ValueError) as error:
+        except (
+            AttributeError,
+            IndexError,
+            KeyError,
+            NameError,
+            SyntaxError,
+            TypeError,
+            ValueError,
+            ZeroDivisionError,
+        ) as error:
             wrong.append(f"{name}: {type(error).__name__}: {error}")
             continue
         wrong += [f"{name}: half of a pair of markers, or one that begins a line: {line}" for line in broken(text)]
