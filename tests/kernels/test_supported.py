@@ -180,6 +180,19 @@ def test_select_with_repeats():
 # Patterns of ones
 
 
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("n", "d"), [(40, 9), (3, 500), (0, 4), (5, 0)])
+def test_transposed_matrices_are_those_of_scipy(n, d, wide, ones):
+    matrix = matrix_of(np.random.default_rng(0), n, d, ones=ones, wide=wide)
+    turned, expected = Entries.of(matrix).transposed, matrix.tocsc()
+    assert (turned.n, turned.d) == (d, n)
+    assert turned.starts.dtype == turned.columns.dtype == (np.int64 if wide else np.int32)
+    np.testing.assert_array_equal(turned.starts, expected.indptr)
+    np.testing.assert_array_equal(turned.columns, expected.indices)
+    np.testing.assert_array_equal(turned.to_sparse().data, expected.data)
+
+
 def test_ones_are_kept_by_their_places():
     rng = np.random.default_rng(0)
     matrix = matrix_of(rng, 40, 9, ones=True)

@@ -9,7 +9,8 @@ import pytest
 from corpora import WORDS, chunked, dictionaries, markov, matrices
 
 from maxmargin.solvers import AveragedPerceptron
-from maxmargin.tasks.tagging import SequenceTagger, load_corpus, training
+from maxmargin.tasks.tagging import SequenceTagger, folds, load_corpus, training
+from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.folds import GRID, LEAST_SENTENCES, MOST_TOKENS, RUNS, Folds, cut
 from maxmargin.training import train_examples
 from maxmargin.training.selection import climb
@@ -153,6 +154,28 @@ def calibration_error(tagger, X, y):
     bins = np.minimum((np.array(sure) * 10).astype(int), 9)
     off = np.array(sure) - np.array(right)
     return sum(abs(off[bins == one].sum()) for one in range(10)) / len(off)
+
+
+def test_models_of_folds_do_without_attributes_of_other_sentences(monkeypatch):
+    X, y = chunked(60)
+    X = [[f"{word}{i % 7}{t}" for t, word in enumerate(words)] for i, words in enumerate(X)]
+    monkeypatch.setattr(folds, "MOST_TOKENS", 80)
+    widths, narrow = [], TokenRows.narrow
+
+    def watched(rows):
+        found = narrow(rows)
+        widths.append((rows.tokens.n_columns, found.tokens.n_columns))
+        return found
+
+    monkeypatch.setattr(TokenRows, "narrow", watched)
+    own = SequenceTagger(support="all", C=[0.1, 1.0], tol=0.1).fit(X, y)
+    assert all(after < before for before, after in widths)
+    monkeypatch.setattr(TokenRows, "narrow", lambda rows: rows)
+    other = SequenceTagger(support="all", C=[0.1, 1.0], tol=0.1).fit(X, y)
+    assert widths
+    assert own.model_.weights.tobytes() == other.model_.weights.tobytes()
+    assert own.model_.calibration == pytest.approx(other.model_.calibration)
+    assert own.choices_ == other.choices_
 
 
 def test_probabilities_without_dev_data_mean_something():
