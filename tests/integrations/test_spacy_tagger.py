@@ -44,6 +44,7 @@ def models(tmp_path_factory):
 
 
 def pipeline(models, name, **config):
+    """A pipeline whose model is not yet loaded."""
     nlp = spacy.blank("en")
     nlp.add_pipe("maxmargin_tagger", config={"model": str(models / name), **config})
     return nlp
@@ -184,6 +185,30 @@ def test_saved_pipelines_have_their_model(models, tmp_path):
     assert component(nlp.make_doc(TEXTS[0])).to_json() == expected[0]
 
 
+def test_the_file_of_the_config_is_not_opened_before_the_first_document(models, tmp_path, monkeypatch):
+    """Whatever is there by now: spaCy makes components by their config before it reads what was saved with them."""
+    shutil.copy(models / "pos", tmp_path / "file")
+    monkeypatch.chdir(tmp_path)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("maxmargin_tagger", config={"model": "file"})
+    assert nlp.get_pipe("maxmargin_tagger").labels == ()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    expected = [doc.to_json() for doc in nlp.pipe(TEXTS[:3])]
+    nlp.to_disk(tmp_path / "pipeline")
+    data = nlp.to_bytes()
+    monkeypatch.chdir(tmp_path)
+    mm.ChainSVM(C=1.0).fit([np.eye(2)], [["a", "b"]]).save(tmp_path / "chain")
+    for stale in (b"garbage", (models / "chunks").read_bytes(), (tmp_path / "chain").read_bytes()):
+        (tmp_path / "file").write_bytes(stale)
+        restored = spacy.blank("en").from_config(nlp.config).from_bytes(data)
+        for other in (spacy.load(tmp_path / "pipeline"), restored):
+            assert [doc.to_json() for doc in other.pipe(TEXTS[:3])] == expected
+    (tmp_path / "file").write_bytes(b"garbage")
+    with pytest.raises(mm.ModelFileError):
+        spacy.blank("en").from_config(nlp.config)("The dog")
+
+
 def test_scores_of_spacy(models):
     nlp = pipeline(models, "pos", attribute="pos")
     model = mm.load(models / "pos")
@@ -225,20 +250,20 @@ def test_errors(models, tmp_path):
     with pytest.raises(ValueError, match="attribute must be one of tag, pos, ents, spans, got 'label'"):
         pipeline(models, "pos", attribute="label")
     with pytest.raises(ValueError, match="'B-ADJP' is not a universal part of speech; use attribute='tag'"):
-        pipeline(models, "chunks", attribute="pos")
+        pipeline(models, "chunks", attribute="pos")("The dog")
     with pytest.raises(
         ValueError, match=r"the labels do not encode chunks, as B-PER does: ADJ, ADP, .*use attribute='tag'"
     ):
-        pipeline(models, "pos", attribute="ents")
+        pipeline(models, "pos", attribute="ents")("The dog")
     with pytest.raises(
         ValueError, match="the column 'pos' is to be read from 'part', which is not an attribute of tok"
     ):
-        pipeline(models, "two", columns={"pos": "part"})
+        pipeline(models, "two", columns={"pos": "part"})("The dog")
     mm.ChainSVM(C=1.0).fit([np.eye(2)], [["a", "b"]]).save(tmp_path / "chain")
     with pytest.raises(
         mm.ModelFileError, match="it holds a model of kind 'chain'; give the file of one of class Tagger"
     ):
-        pipeline(tmp_path, "chain")
+        pipeline(tmp_path, "chain")("The dog")
     X, y = [["a", "b"], ["b"]], [["A", "B"], ["B"]]
     template = tagging.SequenceTagger(template="U:%x[0,kind]", columns=["kind"], **SETTINGS).fit(X, y)
     with pytest.raises(ValueError, match=r"the model uses the column 'kind'; say in the config which attribute of tok"):

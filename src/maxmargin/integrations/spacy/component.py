@@ -24,16 +24,17 @@ class ModelPipe(Pipe):  # type: ignore[misc]
 
     Args:
         name: the name in the pipeline.
-        model: the name of the model file. It is loaded at once if it is there, and may be missing if the pipeline
-            comes with its model, from :meth:`from_disk` or :meth:`from_bytes`.
+        model: the name of the model file. It is opened when a model is first needed, and never if the component has
+            got one by then, from :meth:`from_disk`, :meth:`from_bytes` or by assignment.
         n_jobs: threads, as scikit-learn reads it.
     """
 
     def __init__(self, name: str, model: str | None, n_jobs: int | None) -> None:
-        self.name, self._path, self._n_jobs = name, model, n_jobs
+        self.name, self._n_jobs = name, n_jobs
+        # Absolute, so that a change of folder before the first document does not name another file. It is not opened
+        # here: spaCy makes components by their config before it reads a saved pipeline, which has its own model.
+        self._path = None if model is None else Path(model).absolute()
         self._model: Any = None
-        if model is not None and Path(model).exists():
-            self.model = model
 
     @staticmethod
     @abstractmethod
@@ -51,8 +52,10 @@ class ModelPipe(Pipe):  # type: ignore[misc]
     @property
     def model(self) -> Any:
         """The model. What is assigned may be a fitted estimator, its model, or the name of a model file."""
+        if self._model is None and self._path is not None and self._path.exists():
+            self.model = self._path
         if self._model is None:
-            given = "no model was given" if self._path is None else f"there is no model file {self._path!r}"
+            given = "no model was given" if self._path is None else f"there is no model file {str(self._path)!r}"
             raise ValueError(
                 f"{self.name}: {given}; name the file of one in the config, {{'model': 'FILE'}}, or assign a trained "
                 f"one to nlp.get_pipe({self.name!r}).model"

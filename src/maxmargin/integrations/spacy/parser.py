@@ -44,7 +44,7 @@ class MaxMarginParser(ModelPipe):
 
     Args:
         name: the name in the pipeline.
-        model: the name of the model file.
+        model: the name of the model file, which is opened at the first document.
         columns: the attribute of tokens that a column of the model is read from, see
             :class:`~maxmargin.integrations.spacy.tagger.MaxMarginTagger`; ``feats`` is ``morph``.
         n_jobs: threads, as scikit-learn reads it.
@@ -69,7 +69,7 @@ class MaxMarginParser(ModelPipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The relations of the model, with that of roots as spaCy writes it."""
+        """The relations of the model, with that of roots as spaCy writes it; none before it is loaded."""
         return () if self._model is None else tuple(_relation(label) for label in self._model.classes_)
 
     def check(self, model: Any) -> None:

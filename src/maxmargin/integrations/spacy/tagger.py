@@ -51,7 +51,7 @@ class MaxMarginTagger(ModelPipe):
 
     Args:
         name: the name in the pipeline.
-        model: the name of the model file.
+        model: the name of the model file, which is opened at the first document.
         attribute: what the labels are: ``token.tag_`` ("tag"), ``token.pos_`` ("pos"), or labels such as B-PER and
             I-PER, whose chunks become ``doc.ents`` ("ents") or ``doc.spans[spans_key]`` ("spans").
         columns: the attribute of tokens that a column of the model is read from, ``{"pos": "pos_"}``; ``"_.name"`` for
@@ -86,7 +86,7 @@ class MaxMarginTagger(ModelPipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the model; none before there is one."""
+        """The labels of the model; none before it is loaded, at the first document."""
         return () if self._model is None else tuple(str(label) for label in self._model.labels)
 
     def check(self, model: Any) -> None:
