@@ -209,6 +209,25 @@ def test_the_file_of_the_config_is_not_opened_before_the_first_document(models, 
         spacy.blank("en").from_config(nlp.config)("The dog")
 
 
+def test_models_are_left_out(models, tmp_path):
+    """``exclude`` as of spaCy's own components; what is not read leaves the component as it is."""
+    pipe = pipeline(models, "pos").get_pipe("maxmargin_tagger")
+    pipe.to_disk(tmp_path / "with")
+    pipe.to_disk(tmp_path / "without", exclude=["model"])
+    assert [one.name for one in (tmp_path / "with").iterdir()] == ["model.mm"]
+    assert list((tmp_path / "without").iterdir()) == []
+    assert pipe.to_bytes(exclude=["model"]) == b""
+    other = pipeline(models, "chunks").get_pipe("maxmargin_tagger")
+    assert other.from_disk(tmp_path / "without", exclude=["model"]) is other
+    assert other.from_disk(tmp_path / "with", exclude=["model"]) is other
+    assert other.from_bytes(b"", exclude=["model"]) is other
+    assert other.model.labels == mm.load(models / "chunks").labels
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        other.from_disk(tmp_path / "without")
+    assert other.from_bytes(pipe.to_bytes(exclude=["vocab"])).labels == mm.load(models / "pos").labels
+    spacy.blank("en").add_pipe("maxmargin_tagger").to_disk(tmp_path / "none", exclude=["model"])
+
+
 def test_scores_of_spacy(models):
     nlp = pipeline(models, "pos", attribute="pos")
     model = mm.load(models / "pos")

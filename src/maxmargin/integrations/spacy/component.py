@@ -18,6 +18,9 @@ from spacy.util import minibatch
 FILE = "model.mm"
 """The name of the model file in the folder of the component."""
 
+PART = "model"
+"""What ``exclude`` names, as of spaCy's own components, to leave the model out."""
+
 
 class ModelPipe(Pipe):  # type: ignore[misc]
     """Base class: a component of spaCy that annotates documents by a model.
@@ -87,23 +90,32 @@ class ModelPipe(Pipe):  # type: ignore[misc]
                 yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the model into a folder, which is made."""
+        """Write the model into a folder, which is made; with ``exclude=["model"]`` the folder alone."""
         Path(path).mkdir(parents=True, exist_ok=True)
-        self.model.save(Path(path) / FILE)
+        if PART not in exclude:
+            self.model.save(Path(path) / FILE)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> ModelPipe:
-        """Take the model of a folder that :meth:`to_disk` has written. Nothing in the file is ever executed."""
-        self.model = Path(path) / FILE
+        """Take the model of a folder that :meth:`to_disk` has written. Nothing in the file is ever executed.
+
+        With ``exclude=["model"]`` the component stays as it is.
+        """
+        if PART not in exclude:
+            self.model = Path(path) / FILE
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Return the content of the model's file."""
+        """Return the content of the model's file; nothing with ``exclude=["model"]``."""
+        if PART in exclude:
+            return b""
         with tempfile.TemporaryDirectory() as folder:
             self.to_disk(folder)
             return (Path(folder) / FILE).read_bytes()
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> ModelPipe:
-        """Take the model whose file has this content."""
+        """Take the model whose file has this content; with ``exclude=["model"]`` the component stays as it is."""
+        if PART in exclude:
+            return self
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / FILE).write_bytes(data)
             return self.from_disk(folder)
