@@ -156,16 +156,15 @@ class AlignerModel(Model):
         n, m = sizes_of(pairs)[0].tolist()
         if not n or not m:
             raise ValueError("a sentence pair with an empty side has no links to explain; give words on both sides")
-        if at is not None and (np.shape(at) != (2,) or not (0 <= at[0] < n and 0 <= at[1] < m)):
-            raise ValueError(
-                f"at must be a link (source, target) of {n} and {m} words, counted from 0, got {shown(at)}"
-            )
+        if against is not None and at is not None:
+            raise ValueError("give either against, other links, or at, a link that the others have or have not")
+        cell = None if at is None else _cell_of(at, n, m)
 
         def one(evidence: Evidence) -> list[Explanation]:
             self._scored(evidence)  # which refuses a model without weights
             batch = self.encoder.pack(evidence)
-            if at is not None:
-                place, words = int(batch.matchings.cells[at[0] * m + at[1]]), None
+            if cell is not None:
+                place, words = int(batch.matchings.cells[cell]), None
             else:
                 # Outputs that differ in slots alone are the same links: the runner-up differs where it costs least.
                 margins = batch.matchings.structure.margins(batch.features.scores(self.weights))[batch.matchings.cells]
@@ -315,3 +314,11 @@ class AlignerModel(Model):
                     found.update(zip(numbers, align(evidence), strict=True))
                     stages.advance(len(numbers))
         return [found[number] for number in range(len(found))]
+
+
+def _cell_of(at: Any, n: int, m: int) -> int:
+    """The cell of a link in the table of a pair of ``n`` and ``m`` words."""
+    link = checks.array(at, None, "at", "iu", "a link (source, target), two whole numbers")
+    if link.shape != (2,) or (link < 0).any() or link[0] >= n or link[1] >= m:
+        raise ValueError(f"at must be a link (source, target) of {n} and {m} words, counted from 0, got {shown(at)}")
+    return int(link[0]) * m + int(link[1])
