@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import kinds
@@ -84,6 +85,22 @@ def test_tables_and_pages(files):
         assert "Where they differ" in page.read_text()
         both = json.loads(run(*command, "--html", str(page), "--json"))
         assert both["margin"] >= 0
+
+
+def test_rows_of_tables(files):
+    """A page has 30 rows unless a number is given, the terminal 10, whatever the number is."""
+    command, page = commands(files)[3], files.folder / "rows.html"
+    n = json.loads(run(*command, "--json"))["n_contributions"]
+    assert n > 30
+
+    def rest(*options):
+        text = run(*command, *options)
+        return [int(one) for one in re.findall(r"and ([0-9]+) more", page.read_text() if "--html" in options else text)]
+
+    assert rest()[-1] == rest("--top", "10")[-1] == n - 10
+    assert rest("--html", str(page))[-1] == n - 30
+    assert rest("--html", str(page), "--top", "10")[-1] == n - 10
+    assert rest("--html", str(page), "--top", "3")[-1] == n - 3
 
 
 def test_other_outputs(files):

@@ -14,7 +14,6 @@ from maxmargin.tasks.alignment.io.link_files import open_links
 from maxmargin.tasks.alignment.model import AlignerModel
 from maxmargin.tasks.common.cli.commands import errors_as_lines, once
 from maxmargin.tasks.common.cli.explain import (
-    DEFAULT_ROWS,
     Html,
     Rows,
     Sentence,
@@ -44,7 +43,7 @@ def explain(
     adapt: Annotated[
         bool, typer.Option(help="Adapt the translation models to this pair, if it is new, or use them unchanged.")
     ] = True,
-    top: Rows = DEFAULT_ROWS,
+    top: Rows = None,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from maxmargin.explanation import Explanation
 
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser to this file.")]
-Rows = Annotated[int, typer.Option("--top", min=1, help="Rows of each table.", show_default="10; 30 with --html")]
+Rows = Annotated[
+    int | None, typer.Option("--top", min=1, help="Rows of each table.", show_default="10; 30 with --html")
+]
 Sentence = Annotated[int, typer.Option("--sentence", min=1, help="Number of the sentence, from 1.")]
 
-DEFAULT_ROWS, PAGE_ROWS = 10, 30
+TERMINAL_ROWS, PAGE_ROWS = 10, 30
 
 
 def check_html(html: Path | None, keep: Sequence[str | None]) -> None:
@@ -33,7 +35,7 @@ def write_explanation(
     found: Explanation,
     heading: str,
     *,
-    top: int,
+    top: int | None,
     html: Path | None,
     as_json: bool,
     pictures: Sequence[Any] = (),
@@ -43,7 +45,7 @@ def write_explanation(
     Args:
         found: the explanation.
         heading: what is explained, such as "sentence 3 of FILE".
-        top: rows of each table.
+        top: rows of each table; None for 10, or 30 of a page.
         html: the file of the page; None for the terminal.
         as_json: whether to print JSON, besides a page if that is asked for.
         pictures: of the page, see :class:`maxmargin.explanation.page.Picture`.
@@ -51,8 +53,7 @@ def write_explanation(
     if html is not None:
         from maxmargin.explanation.page import page
 
-        rows = PAGE_ROWS if top == DEFAULT_ROWS else top
-        text = page([("", found, pictures)], title=f"Explanation of {heading}", top=rows)
+        text = page([("", found, pictures)], title=f"Explanation of {heading}", top=top or PAGE_ROWS)
         with open_output(html) as file:
             file.write(text.encode())
     if as_json:
@@ -62,4 +63,4 @@ def write_explanation(
     else:
         from maxmargin.explanation.terminal import show
 
-        show(found, top)
+        show(found, top or TERMINAL_ROWS)

@@ -9,7 +9,6 @@ import typer
 
 from maxmargin.tasks.common.cli.commands import errors_as_lines, once
 from maxmargin.tasks.common.cli.explain import (
-    DEFAULT_ROWS,
     Html,
     Rows,
     Sentence,
@@ -32,7 +31,7 @@ def explain(
         bool, typer.Option("--relation", help="Explain the relation of --token in the tree, not the tree.")
     ] = False,
     gold: Annotated[bool, typer.Option("--gold", help="Compare with the tree, or the relation, in the file.")] = False,
-    top: Rows = DEFAULT_ROWS,
+    top: Rows = None,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:

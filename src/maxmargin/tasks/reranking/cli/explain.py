@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from maxmargin.tasks.common.cli.commands import errors_as_lines, once
-from maxmargin.tasks.common.cli.explain import DEFAULT_ROWS, Html, Rows, check_html, write_explanation
+from maxmargin.tasks.common.cli.explain import Html, Rows, check_html, write_explanation
 from maxmargin.tasks.common.cli.options import AsJson
 from maxmargin.tasks.common.files.text import count_of, name_of
 from maxmargin.tasks.reranking.cli.options import Encoding, Features, Format, ListSize, Segments, Sources
@@ -24,7 +24,7 @@ def explain(
         int | None,
         typer.Option("--against", min=1, help="Compare with this hypothesis of the list, from 1, not the runner-up."),
     ] = None,
-    top: Rows = DEFAULT_ROWS,
+    top: Rows = None,
     html: Html = None,
     as_json: AsJson = False,
     features: Features = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from maxmargin.tasks.common.cli.commands import errors_as_lines
-from maxmargin.tasks.common.cli.explain import DEFAULT_ROWS, Html, Rows, check_html, write_explanation
+from maxmargin.tasks.common.cli.explain import Html, Rows, check_html, write_explanation
 from maxmargin.tasks.common.cli.options import AsJson
 from maxmargin.tasks.common.files.text import name_of
 from maxmargin.tasks.segmentation.cli.options import LabelColumn, ModelFile
@@ -28,7 +28,7 @@ def explain(
         str | None, typer.Option("--gold", metavar="FILE", help="Compare with the labels of a mask or labeled scan.")
     ] = None,
     label_column: LabelColumn = None,
-    top: Rows = DEFAULT_ROWS,
+    top: Rows = None,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:

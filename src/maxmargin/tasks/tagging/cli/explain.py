@@ -9,7 +9,6 @@ import typer
 
 from maxmargin.tasks.common.cli.commands import errors_as_lines
 from maxmargin.tasks.common.cli.explain import (
-    DEFAULT_ROWS,
     Html,
     Rows,
     Sentence,
@@ -36,7 +35,7 @@ def explain(
         typer.Option("--token", min=1, help="Compare with the best labels that differ at this token, from 1."),
     ] = None,
     gold: Annotated[bool, typer.Option("--gold", help="Compare with the labels in the file.")] = False,
-    top: Rows = DEFAULT_ROWS,
+    top: Rows = None,
     html: Html = None,
     as_json: AsJson = False,
     form: Format = None,
