@@ -202,6 +202,17 @@ def test_one_input_is_asked_for():
         aligned.model.explain(("", "the"))
     with pytest.raises(ValueError, match="at must be a link"):
         aligned.model.explain(aligned.x, at=(0, 9))
+    for wrong in ((0.5, 1), (0, 1, 2), 1, "01", (-1, 0), [[0, 1]]):
+        with pytest.raises(ValueError, match="at must be a link"):
+            aligned.model.explain(aligned.x, at=wrong)
+
+
+@pytest.mark.parametrize("make", [*CORE[:1], *TASKS])
+def test_against_and_at_exclude_each_other(make):
+    case = make()
+    at = {"word alignment": (0, 0), "image segmentation": (0, 0)}.get(case.model.encoder.kind, 0)
+    with pytest.raises(ValueError, match="give either against"):
+        case.model.explain(case.x, against=case.other, at=at)
 
 
 @pytest.mark.parametrize("make", TASKS)
@@ -228,6 +239,54 @@ def test_against_what_is_known_in_part():
     check_sums(found)
     best = max(score for links, score in ranks if [2, 2] in links.tolist())
     assert near(found.rival_score, best, size_of(found))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(make for kind in ("chain", "tree", "graph", "associative", "sublabels") for make in kinds.CORE[kind]),
+        *kinds.TASKS["sequence tagging"],
+    ],
+)
+def test_against_labels_that_are_known_in_part(make):
+    """The other labels are the best ones that have what is known, by the ranks of all."""
+    case = make()
+    known: list[Any] = list(case.other)
+    known[1], known[2] = None, {known[2], known[0]}
+    found = case.model.explain(case.x, against=known)
+    check_sums(found)
+    assert found.compared_with == "given output"
+
+    def agrees(labels: list[Any]) -> bool:
+        entries = zip(known, labels, strict=True)
+        return all(one is None or label == one or (isinstance(one, set) and label in one) for one, label in entries)
+
+    assert agrees(found.rival)
+    if not case.model.encoder.transform([case.x]).structure.relaxed:
+        ranks = case.model.k_best([case.x], 4**5)[0]
+        assert near(found.rival_score, max(score for labels, score in ranks if agrees(labels)), size_of(found))
+
+
+def test_against_nodes_of_a_cut_that_are_known_in_part():
+    case = kinds.CORE["cut"][0]()
+    found = case.model.explain(case.x, against=[0, None, 1, None])
+    ranks = case.model.k_best([case.x], 16)[0]
+    best = max(score for labels, score in ranks if (labels[0], labels[2]) == (0, 1))
+    assert near(found.rival_score, best, size_of(found))
+    with pytest.raises(ValueError, match="got 3 entries"):
+        case.model.explain(case.x, against=[0, None, 1])
+
+
+@pytest.mark.parametrize("make", [kinds._chain, kinds.tagger])
+def test_labels_known_in_part_are_checked(make):
+    case = make()
+    n = len(case.other)
+    with pytest.raises(ValueError, match=f"{n - 1} labels for {n} positions"):
+        case.model.explain(case.x, against=[None] * (n - 1))
+    with pytest.raises(ValueError, match="label 'z' was not seen"):
+        case.model.explain(case.x, against=["z", *[None] * (n - 1)])
+    with pytest.raises(ValueError, match="an empty set"):
+        case.model.explain(case.x, against=[set(), *[None] * (n - 1)])
 
 
 def test_single_outputs_are_explained_alone():

@@ -29,7 +29,7 @@ from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks, graphs
 from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, after, clique_namer, edge_namer, table
-from maxmargin.encoders.data.partial import partial_nodes
+from maxmargin.encoders.data.partial import has_unknown, partial_nodes
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.features.parts import Beside, PartFeatures, Stacked
@@ -126,6 +126,10 @@ class CutEncoder(KernelEncoder):
         return batch.structure.encode(
             [checks.array(labels, index, "y", "fiub", wanted) for index, labels in enumerate(checks.examples(y, "y"))]
         )
+
+    def is_partial(self, output: Any) -> bool:
+        """Labels some of which are None."""
+        return has_unknown(output, ())
 
     def given(self, batch: Batch, y: Sequence[Any]) -> Given:
         """0, 1, or None for the unknown label of a node."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,15 @@ class PartialLabels:
             table[kind] = -1
             table[kind, [index[label] for label in labels]] = 1 if len(labels) == 1 else 0
         return table
+
+
+def has_unknown(labels: Any, classes: Container[Hashable]) -> bool:
+    """Whether one example's labels are not all known: some are None, or sets that are not labels themselves."""
+    several = set, frozenset
+    return any(
+        one is None or (isinstance(one, several) and (isinstance(one, set) or one not in classes))
+        for one in sequence_of(labels, 0)
+    )
 
 
 def labeled_spans(given: Any, what: str, wanted: str) -> list[tuple[int, int, Any]]:

@@ -17,7 +17,7 @@ from maxmargin.encoders.base import Batch, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.labels import Labels, distinct, label_from_json, label_to_json, sequence
 from maxmargin.encoders.data.names import ColumnNames, WeightTable, joined, table
-from maxmargin.encoders.data.partial import PartialLabels
+from maxmargin.encoders.data.partial import PartialLabels, has_unknown
 from maxmargin.encoders.rows import KernelEncoder, kernel_from_state
 from maxmargin.features.kernel import Kernel, KernelMap
 from maxmargin.structures._arrays import Ragged, offsets_of
@@ -106,6 +106,10 @@ class LabeledEncoder(KernelEncoder):
         """Labels are those that are given somewhere, alone or as one of several."""
         classes = PartialLabels.parse(y).vocabulary() if self.classes is None else self.classes
         return replace(self, classes=classes).learn(parsed, [])
+
+    def is_partial(self, output: Any) -> bool:
+        """Labels some of which are None or sets."""
+        return has_unknown(output, self._index)
 
     def given(self, batch: Batch, y: Sequence[Any]) -> Given:
         """Labels, None for an unknown one, a set for one of several."""

@@ -18,12 +18,15 @@ from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json, sequence
 from maxmargin.encoders.data.names import ColumnNames, Namer, WeightTable
+from maxmargin.encoders.data.partial import PartialLabels, has_unknown
+from maxmargin.encoders.labelings.labeled import given_labels
 from maxmargin.features.parts import Stacked
 from maxmargin.features.supported import Support, SupportedRows
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.structures.deductions.segments import n_candidate_segments
+from maxmargin.structures.fallbacks.given import Given as Parts
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks.common.tokens.table import AttributeText, Codes, TokenTable
 from maxmargin.tasks.tagging.encoder import streaming
@@ -349,6 +352,15 @@ class TaggingEncoder(Encoder):
         given.check_lengths(lengths)
         codes = given.codes(self.classes or ()).astype(np.int64)
         return batch.structure.encode(Ragged(codes, offsets_of(lengths)))
+
+    def is_partial(self, output: Any) -> bool:
+        """Labels some of which are None or sets."""
+        return has_unknown(output, self._index)
+
+    def given(self, batch: Batch, y: Sequence[Any]) -> Parts:
+        """Labels, None for an unknown one, a set for one of several."""
+        labels = PartialLabels.parse(y)
+        return given_labels(batch.structure, labels, labels.table(self._index))
 
     def decode(self, batch: Batch, outputs: Sequence[Any]) -> list[list[Hashable]]:
         """Return lists of labels."""
