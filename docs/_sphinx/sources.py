@@ -15,7 +15,9 @@ GALLERY = ROOT / "examples" / "gallery"
 ELSEWHERE = {
     "CHANGELOG.md": "changelog",
     "benchmarks/RESULTS.md": "reference/benchmarks",
+    "CODE_OF_CONDUCT.md": "extending/code-of-conduct",
     "CONTRIBUTING.md": "extending/contributing",
+    "SECURITY.md": "extending/security",
     "README.md": "get-started/overview",
     "examples/gallery": "gallery/index",
 }
