@@ -6,7 +6,7 @@ KERNELS := $(shell find cpp -name '*.[ch]pp')
 SOURCES := pyproject.toml CMakeLists.txt $(KERNELS)
 
 .PHONY: always demo test build check pytest fuzz figures docs docs-gallery docs-check docs-linkcheck stubs sanitize \
-	sanitize-threads clang sdist-check clean
+	sanitize-threads clang sdist-check lowest portable clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -36,10 +36,11 @@ figures: $(VENV)/.created
 	$(BIN)/python benchmarks/figures.py
 
 # The site: open build/docs/html/index.html. Its gallery has the pictures of the examples that docs-gallery has run;
-# docs-check looks at every page in Chromium, and docs-linkcheck asks other hosts.
+# docs-check looks at every page in Chromium, and docs-linkcheck asks other hosts. Sphinx warns of a page when it reads
+# it, so after a warning, which is an error, all pages are read again.
 docs: $(VENV)/.docs-tools build/docs/.settings
 	cd docs && ../$(BIN)/python -m _sphinx ../build/docs/source
-	$(SPHINX) $(DOCS) -b html build/docs/source build/docs/html
+	$(SPHINX) $(DOCS) -b html build/docs/source build/docs/html || { rm -rf build/docs/doctrees; exit 1; }
 
 docs-gallery: DOCS = -D plot_gallery=1
 docs-gallery: docs
@@ -129,6 +130,23 @@ sdist-check: $(VENV)/.created
 	$(PYTHON) -m venv $(SDIST)/venv
 	$(SDIST)/venv/bin/python -m pip install --quiet $(SDIST)/*.tar.gz
 	cd $(SDIST) && venv/bin/python -P ../../tests/installed.py
+
+# The lowest versions of dependencies that pyproject.toml allows, which make test, with the newest, does not try. Of their
+# own dependencies they get the newest, whose warnings that they are out of date are not errors here.
+LOWEST := build/lowest
+LOWEST_EXTRAS := plot images scans rerank parquet zstd nltk
+lowest: $(VENV)/.built
+	rm -rf $(LOWEST)
+	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(LOWEST) .
+	$(PYTHON) -m venv $(LOWEST)/venv
+	$(LOWEST)/venv/bin/python -m pip install --quiet uv
+	$(LOWEST)/venv/bin/uv pip compile --quiet --python $(LOWEST)/venv/bin/python --resolution lowest-direct $(LOWEST_EXTRAS:%=--extra %) \
+		--output-file $(LOWEST)/constraints.txt pyproject.toml
+	$(LOWEST)/venv/bin/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt \
+		"$$(echo $(LOWEST)/*.whl)[$$(echo $(LOWEST_EXTRAS) | tr ' ' ',')]" pytest pytest-timeout hypothesis
+	$(LOWEST)/venv/bin/python -P tests/installed.py
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/venv/bin/python -m pytest -p no:cacheprovider -W default \
+		tests/estimators tests/structures tests/tagging/cli tests/tagging/io
 
 clean:
 	rm -rf $(VENV) build

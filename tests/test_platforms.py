@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+
 from maxmargin import _locks, _memory, _scratch, _terminal
 
 TOKENS = "the DT\ndog NN\n\na DT\ncat NN\n"
