@@ -121,6 +121,35 @@ def test_errors(make):
         tables.sequences(nested, "more")
 
 
+def test_columns_of_a_dictionary_have_one_length():
+    for long in ({"w": ["a", "b"], "t": ["X"]}, {"w": ["a"], "t": ["X", "Y"]}):
+        expected = f"column 'w' has {len(long['w'])} rows and 't' has {len(long['t'])}; give a table whose columns have"
+        with pytest.raises(ValueError, match=expected):
+            tables.sequences(long, "w", "t", by="w")
+        with pytest.raises(ValueError, match=expected):
+            tables.sequences(long, ["w", "t"], by="w")
+        with pytest.raises(ValueError, match=expected):
+            tables.sequences(long, "w", by="t")
+        with pytest.raises(ValueError, match=expected):
+            tables.as_column([["X"], ["Y"]], long, by=["w", "t"])
+    nested = {"w": [["a"], ["b"]], "t": [["X"]]}
+    with pytest.raises(ValueError, match="column 'w' has 2 rows and 't' has 1"):
+        tables.sequences(nested, "w", "t")
+    assert tables.sequences(nested, "w") == ([["a"], ["b"]], None)
+
+
+@ALL
+def test_some_column_must_be_named(make):
+    table = make({"t": ["X", "Y"], "s": [1, 1]})
+    for by in ("s", None):
+        with pytest.raises(ValueError, match="inputs names no column; give the name of one, or several"):
+            tables.sequences(table, [], "t", by=by)
+    with pytest.raises(ValueError, match="by names no column; give the name of one, or several"):
+        tables.sequences(table, "t", by=[])
+    with pytest.raises(ValueError, match="by names no column; give the name of one, or several"):
+        tables.as_column([["X", "Y"]], table, by=[])
+
+
 def test_what_is_not_a_table():
     with pytest.raises(ValueError, match="a table must have columns that are taken by name, got 3"):
         tables.sequences(3, "word")

@@ -30,11 +30,11 @@ def sequences(table: Any, inputs: Names, outputs: str | None = None, *, by: Name
         by: of a table with a row per token, the column that tells sequences apart, or several, as ``["document",
             "sentence"]``; the rows of a sequence must follow one another. None for a table with a row per sequence.
     """
-    names = [inputs] if isinstance(inputs, str) else list(inputs)
-    columns = [column_of(table, name) for name in names]
-    labels = None if outputs is None else column_of(table, outputs)
+    names, ids = _listed("inputs", inputs), [] if by is None else _listed("by", by)
+    found = _columns(table, [*names, *([] if outputs is None else [outputs]), *ids])
+    columns, labels = found[: len(names)], None if outputs is None else found[len(names)]
     if by is not None:
-        bounds = _bounds(table, by)
+        bounds = _bounds(ids, found[len(found) - len(ids) :])
         columns = [[values[first:last] for first, last in bounds] for values in columns]
         labels = None if labels is None else [labels[first:last] for first, last in bounds]
 
@@ -56,7 +56,8 @@ def as_column(predicted: Sequence[Any], table: Any, *, by: Names | None = None, 
         by: as for :func:`sequences`; the column then has a label in each row, else a list.
         name: the name of the column.
     """
-    bounds = [(i, i + 1) for i in range(n_rows(table))] if by is None else _bounds(table, by)
+    ids = None if by is None else _listed("by", by)
+    bounds = [(i, i + 1) for i in range(n_rows(table))] if ids is None else _bounds(ids, _columns(table, ids))
     if len(predicted) != len(bounds):
         raise ValueError(f"the table has {len(bounds)} sequences, and there are predictions for {len(predicted)}")
     values: list[Any] = []
@@ -88,10 +89,28 @@ def source(table: Any, inputs: str, outputs: str, **options: Any) -> ColumnSourc
     )
 
 
-def _bounds(table: Any, by: Names) -> list[tuple[int, int]]:
-    """Return the first row of each sequence, and that after its last."""
-    names = [by] if isinstance(by, str) else list(by)
-    keys = list(zip(*(column_of(table, name) for name in names), strict=True))
+def _listed(argument: str, names: Names) -> list[str]:
+    found = [names] if isinstance(names, str) else list(names)
+    if not found:
+        raise ValueError(f"{argument} names no column; give the name of one, or several")
+    return found
+
+
+def _columns(table: Any, names: list[str]) -> list[list[Any]]:
+    """Return the values of columns; ValueError names two if they differ in length, as those of a dictionary may."""
+    found = [column_of(table, name) for name in names]
+    for name, values in zip(names, found, strict=True):
+        if len(values) != len(found[0]):
+            raise ValueError(
+                f"column {shown(names[0])} has {len(found[0])} rows and {shown(name)} has {len(values)}; give a table "
+                "whose columns have the same length"
+            )
+    return found
+
+
+def _bounds(names: list[str], columns: list[list[Any]]) -> list[tuple[int, int]]:
+    """Return the first row of each sequence, and that after its last, by the columns that tell sequences apart."""
+    keys = list(zip(*columns, strict=True))
     for row, key in enumerate(keys):
         if any(map(is_missing, key)):
             raise ValueError(f"row {row}: its {' and '.join(names)} is empty; say which sequence the row belongs to")
