@@ -150,11 +150,38 @@ def test_some_column_must_be_named(make):
         tables.as_column([["X", "Y"]], table, by=[])
 
 
+def test_tables_without_rows_or_columns():
+    frame = pd.DataFrame(index=["u", "v"])
+    pd.testing.assert_series_equal(
+        tables.as_column([["a", "b"], []], frame), pd.Series([["a", "b"], []], index=["u", "v"], name="predicted")
+    )
+    for empty in (pl.DataFrame(), pl.DataFrame({"x": []}), pd.DataFrame(), pa.table({}), {}, {"x": []}):
+        column = tables.as_column([], empty, name="new")
+        assert list(column) == []
+        assert getattr(column, "name", "new") == "new"
+        with pytest.raises(ValueError, match="the table has 0 sequences, and there are predictions for 1"):
+            tables.as_column([["a"]], empty)
+        with pytest.raises(ValueError, match="there is no column 'w'; the table has"):
+            tables.sequences(empty, "w")
+    assert tables.as_column([], pl.DataFrame(), name="new").to_frame().columns == ["new"]
+
+
+def test_a_column_of_the_name_is_replaced():
+    """Also where the frame has it twice."""
+    twice = pd.DataFrame([["a", "b"]], columns=["predicted", "predicted"])
+    assert tables.as_column([["x"]], twice).tolist() == [["x"]]
+
+
 def test_what_is_not_a_table():
     with pytest.raises(ValueError, match="a table must have columns that are taken by name, got 3"):
         tables.sequences(3, "word")
     with pytest.raises(ValueError, match=r"the table is a query that has not run; give the result of its collect\(\)"):
         tables.sequences(pl.DataFrame(LONG).lazy(), "word", by=BY)
+    for by in (BY, None):
+        with pytest.raises(ValueError, match=r"the table is a query that has not run; give the result of its collect"):
+            tables.as_column([["B"]] * 4, pl.DataFrame(LONG).lazy(), by=by)
+    with pytest.raises(ValueError, match="a table must have columns that are taken by name, got 3"):
+        tables.as_column([["B"]], 3)
     twice = pd.DataFrame([["a", "b"]], columns=["word", "word"])
     with pytest.raises(ValueError, match="there is 2 columns 'word'"):
         tables.sequences(twice, "word", by="word")

@@ -27,7 +27,8 @@ def names_of(table: Any) -> list[str]:
 
 
 def n_rows(table: Any) -> int:
-    """Return the number of rows."""
+    """Return the number of rows; errors as of :func:`names_of`."""
+    names_of(table)
     return len(next(iter(table.values()), ())) if isinstance(table, Mapping) else len(table)
 
 

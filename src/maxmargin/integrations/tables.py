@@ -66,9 +66,9 @@ def as_column(predicted: Sequence[Any], table: Any, *, by: Names | None = None, 
             raise ValueError(f"rows {first} to {last - 1} are one sequence, and it has {len(own)} labels")
         values += [own] if by is None else own
     if hasattr(table, "get_column"):
-        return type(table.get_column(table.columns[0]))(name, values)
+        return type(table)({name: values}).get_column(name)
     if hasattr(table, "assign"):
-        return table.assign(**{name: values})[name]
+        return table.iloc[:, :0].assign(**{name: values})[name]
     return values
 
 
