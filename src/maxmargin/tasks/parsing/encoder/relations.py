@@ -18,7 +18,8 @@ from maxmargin.structures.candidates import Candidates
 from maxmargin.structures.sparse import SparsePoint
 from maxmargin.tasks import _kernels
 from maxmargin.tasks.parsing.defaults import BITS
-from maxmargin.tasks.parsing.encoder.names import relation_features, token_text
+from maxmargin.tasks.parsing.encoder.names import token_text
+from maxmargin.tasks.parsing.encoder.relation_names import relation_features
 from maxmargin.tasks.parsing.encoder.templates import relation_templates
 from maxmargin.tasks.parsing.encoder.tokens import Nodes, TokenNumbers
 
