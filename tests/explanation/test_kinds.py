@@ -98,14 +98,21 @@ def test_the_best_output_that_differs_somewhere(make):
     """The best of these over all places is the runner-up; each of them differs where it should."""
     case = make()
     best = case.model.explain(case.x)
-    structure = case.model.encoder.transform([case.x]).structure
+    encoder = case.model.encoder
+    batch = encoder.transform([case.x])
+    structure, scores = batch.structure, batch.features.scores(case.model.weights)
+    ends = np.cumsum(structure.n_states) if structure.categorical else np.arange(structure.n_variables[0]) + 1
     margins = []
     for at in range(int(structure.n_variables[0])):
         found = case.model.explain(case.x, at=at)
         check_sums(found)
         if found.rival is not None:
             margins.append(found.margin)
-    if best.exact and best.rival is not None and case.model.encoder.kind not in ("sublabels", "edits"):
+            if encoder.kind not in ("sublabels", "edits"):  # where outputs do not say all that is hidden
+                z, other = (encoder.vertex_of(batch, [one], scores) for one in (found.output, found.rival))
+                own = slice(ends[at - 1] if at else 0, ends[at])
+                assert (z[own] != other[own]).any()
+    if best.exact and best.rival is not None and encoder.kind not in ("sublabels", "edits"):
         assert near(min(margins), best.margin, size_of(best))
 
 
@@ -117,7 +124,7 @@ def test_names_cover_all_parts_and_weights(make):
     case = make()
     encoder = case.model.encoder
     if encoder.kind == "dependency parsing":
-        return  # its features are named by their parts
+        return  # its features are hashed; see test_parser_names.py
     batch = encoder.transform([case.x])
     namers = encoder.name_parts(batch, case.x)
     assert len(namers) == len(batch.structure.blocks)
