@@ -229,6 +229,31 @@ def test_class_labels_are_names(tagged):
     assert tables.sequences(long, "word", "tag", by="word")[1] == [["B"], [None]]
 
 
+@pytest.mark.parametrize("by", [None, "word"])
+def test_numbers_of_no_class(by):
+    """As files have them whose ClassLabel was cut short: nothing checks them when they are read."""
+    text, classes = datasets.Value("string"), datasets.ClassLabel(names=["A", "B"])
+    kinds = {"word": [text], "tag": [classes]} if by is None else {"word": text, "tag": classes}
+    rows = {"word": [["a"], ["b"]], "tag": [[0], [2]]} if by is None else {"word": ["a", "b"], "tag": [0, 2]}
+    features = datasets.Features(kinds)
+    arrow = pa.table(rows, schema=features.arrow_schema)
+    dataset = datasets.Dataset(arrow, info=datasets.DatasetInfo(features=features))
+    expected = "row 1: 'tag' has the class number 2, and its ClassLabel has 2 classes, counted from 0"
+    with pytest.raises(ValueError, match=expected):
+        tables.sequences(dataset, "word", "tag", by=by)
+    for size in (1, 2):
+        source = tables.source(dataset, "word", "tag", block_examples=size)
+        with pytest.raises(ValueError, match=expected):
+            [source.next() for _ in range(2)]
+
+
+def test_sources_are_pickled(tagged):
+    """As processes that build datasets get them."""
+    dataset, corpus, _ = tagged
+    source = pickle.loads(pickle.dumps(tables.source(dataset, "tokens", "tags")))
+    assert source.next().y == corpus.upos
+
+
 def test_sources_of_datasets(tagged, tmp_path):
     """A streamed dataset gives the examples that the one in memory gives."""
     dataset, corpus, _ = tagged

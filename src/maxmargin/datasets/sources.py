@@ -209,25 +209,35 @@ class ColumnSource(DataSource):
         self._columns |= {name: column for name, column in optional.items() if column is not None}
         self._size = _checks.integer("block_examples", block_examples, least=1)
         self._batches: Iterator[Any] | None = None
+        self._count = 0
 
     def next(self) -> DataBlock | None:
         """See :meth:`DataSource.next`."""
         if self._batches is None:
-            self._batches = _batches_of(self._table, self._size)
+            self._batches, self._count = _batches_of(self._table, self._size), 0
         for batch in self._batches:
             columns = _columns_of(batch)
             count = len(next(iter(columns.values()))) if columns else 0
             if count:
                 found: dict[str, Any] = {name: self._values(how, columns, count) for name, how in self._columns.items()}
+                self._count += count
                 return DataBlock(**found)
         return None
 
     def _values(self, how: Column, columns: dict[str, Sequence[Any]], count: int) -> list[Any]:
         if not isinstance(how, str):
-            return [how({name: column[i] for name, column in columns.items()}) for i in range(count)]
+            return [self._of_row(i, how, columns) for i in range(count)]
         if how not in columns:
             raise SourceError(f"the table has no column {how!r}; there are {', '.join(map(repr, columns))}")
         return [plain(value) for value in columns[how]]
+
+    def _of_row(self, i: int, how: Callable[[dict[str, Any]], Any], columns: dict[str, Sequence[Any]]) -> Any:
+        try:
+            return how({name: column[i] for name, column in columns.items()})
+        except ValueError as error:
+            if type(error) is not ValueError:
+                raise
+            raise SourceError(f"row {self._count + i}: {error}") from error
 
     def reset(self) -> None:
         """See :meth:`DataSource.reset`."""

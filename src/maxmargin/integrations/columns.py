@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,25 +39,55 @@ def column_of(table: Any, name: str) -> list[Any]:
     if there.count(name) != 1:
         what = "no column" if name not in there else f"{there.count(name)} columns"
         raise ValueError(f"there is {what} {shown(name)}; the table has {', '.join(map(str, there))}")
-    names = class_names(table, name)
-    return [decoded(value, names) for value in listed(table[name])]
+    values, classes = listed(table[name]), classes_of(table, name)
+    if classes is None:
+        return values
+    found = []
+    for row, value in enumerate(values):
+        try:
+            found.append(classes.decoded(value))
+        except ValueError as error:
+            raise ValueError(f"row {row}: {error}") from None
+    return found
 
 
-def class_names(table: Any, name: str) -> list[str] | None:
-    """Return the names of a ``ClassLabel`` of Hugging Face; None if the column is of another kind."""
+@dataclass(frozen=True)
+class Classes:
+    """A column of numbers of classes: a function that returns the names that a row has in it.
+
+    Attributes:
+        column: the name of the column.
+        names: the names of the classes, by number.
+    """
+
+    column: str
+    names: tuple[str, ...]
+
+    def __call__(self, row: Mapping[str, Any]) -> Any:
+        """Return the names that a row has in the column."""
+        return self.decoded(row[self.column])
+
+    def decoded(self, value: Any) -> Any:
+        """Return names in place of numbers, also in lists; None for negative ones, which stand for none."""
+        if isinstance(value, (list, tuple, np.ndarray)):
+            return [self.decoded(one) for one in value]
+        if value is None or value < 0:
+            return None
+        if value >= len(self.names):
+            raise ValueError(
+                f"{shown(self.column)} has the class number {value}, and its ClassLabel has {len(self.names)} classes, "
+                "counted from 0; give it the names of all classes, or correct the number"
+            )
+        return self.names[value]
+
+
+def classes_of(table: Any, name: str) -> Classes | None:
+    """Return the classes of a column that is a ``ClassLabel`` of Hugging Face; None if it is of another kind."""
     features = getattr(table, "features", None)
     feature = features.get(name) if isinstance(features, Mapping) else None
     inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", feature)
-    return getattr(inner, "names", None)
-
-
-def decoded(value: Any, names: list[str] | None) -> Any:
-    """Return the names of classes in place of numbers, also in lists; None for negative ones, which stand for none."""
-    if isinstance(value, (list, tuple, np.ndarray)) and names is not None:
-        return [decoded(one, names) for one in value]
-    if names is None or value is None:
-        return value
-    return names[value] if value >= 0 else None
+    names = getattr(inner, "names", None)
+    return None if names is None else Classes(name, tuple(names))
 
 
 def is_missing(value: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from maxmargin._messages import shown
 from maxmargin.datasets.sources import ColumnSource, listed, plain
-from maxmargin.integrations.columns import class_names, column_of, decoded, is_missing, n_rows
+from maxmargin.integrations.columns import classes_of, column_of, is_missing, n_rows
 
 Names = str | Sequence[str]
 
@@ -83,10 +83,7 @@ def source(table: Any, inputs: str, outputs: str, **options: Any) -> ColumnSourc
         outputs: the column of labels.
         options: further ones of :class:`maxmargin.datasets.ColumnSource`.
     """
-    names = class_names(table, outputs)
-    return ColumnSource(
-        table, inputs, outputs if names is None else lambda row: decoded(row[outputs], names), **options
-    )
+    return ColumnSource(table, inputs, classes_of(table, outputs) or outputs, **options)
 
 
 def _listed(argument: str, names: Names) -> list[str]:
