@@ -214,7 +214,7 @@ def test_one_input_is_asked_for():
             aligned.model.explain(aligned.x, at=wrong)
 
 
-@pytest.mark.parametrize("make", [*CORE[:1], *TASKS])
+@pytest.mark.parametrize("make", [*CORE[:1], *(one for one in TASKS if "reranking" not in str(one.id))])
 def test_against_and_at_exclude_each_other(make):
     case = make()
     at = {"word alignment": (0, 0), "image segmentation": (0, 0)}.get(case.model.encoder.kind, 0)

@@ -156,9 +156,11 @@ class WordAligner(Estimator, AlignerSettings):
         """The links of each pair; see :meth:`AlignerModel.predict`."""
         return Outputs(self._model().predict(X, adapt=adapt))
 
-    def explain(self, x: Any, **options: Any) -> Explanation:
+    def explain(
+        self, x: Any, *, against: Any = None, at: tuple[int, int] | None = None, adapt: bool = True
+    ) -> Explanation:
         """Explain the prediction for one sentence pair; see :meth:`AlignerModel.explain`."""
-        return self._model().explain(x, **options)
+        return self._model().explain(x, against=against, at=at, adapt=adapt)
 
     def align(self, X: Iterable[Any], *, threshold: float | None = None, adapt: bool = True) -> list[Prediction]:
         """The links of each pair with confidences; see :meth:`AlignerModel.align`."""

@@ -138,9 +138,9 @@ class DependencyParser(Estimator):
         """Return the tree of each sentence: heads, counted from 1 with 0 for the root, and relations."""
         return Outputs(self._model().predict(X))
 
-    def explain(self, x: Any, **options: Any) -> Explanation:
+    def explain(self, x: Any, *, against: Any = None, at: int | None = None, relation: bool = False) -> Explanation:
         """Explain the prediction for one sentence; see :meth:`ParserModel.explain`."""
-        return self._model().explain(x, **options)
+        return self._model().explain(x, against=against, at=at, relation=relation)
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """Return the ``k`` best trees of each sentence with their scores, best first."""

@@ -196,9 +196,9 @@ class Reranker(Estimator):
         """Return the number of the best hypothesis of each list, counted from 0."""
         return self._model().predict(as_lists(X, groups))
 
-    def explain(self, x: Any, **options: Any) -> Explanation:
+    def explain(self, x: Any, *, against: int | None = None) -> Explanation:
         """Explain the prediction for one list; see :meth:`RerankerModel.explain`."""
-        return self._model().explain(x, **options)
+        return self._model().explain(x, against=against)
 
     def rank(self, X: Any, groups: npt.ArrayLike | None = None) -> list[IntArray]:
         """Return the numbers of the hypotheses of each list, best first."""

@@ -47,7 +47,7 @@ class RerankerModel(Model):
         """Return the number of the best hypothesis of each list, counted from 0, the first of equal ones."""
         return super().predict(X)
 
-    def explain(self, x: Any, *, against: Any = None, at: int | None = None) -> Explanation:  # type: ignore[override]
+    def explain(self, x: Any, *, against: int | None = None) -> Explanation:  # type: ignore[override]
         """Explain the choice from one list: what features contribute to its margin over another hypothesis.
 
         Values are those that weights multiply: dense features in units of their spread (see ``normalize``).
@@ -55,7 +55,6 @@ class RerankerModel(Model):
         Args:
             x: one list of hypotheses, in any form that lists of them have.
             against: the number of the other hypothesis, from 0; None for the runner-up.
-            at: as for other models; a list is one choice, 0.
         """
         lists = x if isinstance(x, NBestLists) else as_lists([x])
         if len(lists) != 1:
@@ -64,7 +63,7 @@ class RerankerModel(Model):
             given = (
                 None if against is None else _checks.integer("against", against, least=0, most=int(lists.sizes[0]) - 1)
             )
-            return explain_batch(self.encoder, self.encoder.batch(lists), self.weights, lists, against=given, at=at)
+            return explain_batch(self.encoder, self.encoder.batch(lists), self.weights, lists, against=given)
 
     def scores(self, X: Any) -> list[FloatArray]:
         """Return the scores of the hypotheses of each list."""

@@ -125,9 +125,9 @@ class _Segmenting(Estimator, ABC):
         """The label of every pixel or point; see :meth:`SegmenterModel.predict`."""
         return Outputs(self._model().predict(X, seeds=seeds))
 
-    def explain(self, x: Any, **options: Any) -> Explanation:
+    def explain(self, x: Any, *, against: Any = None, at: int | Sequence[int] | None = None) -> Explanation:
         """Explain the prediction for one image or scan; see :meth:`SegmenterModel.explain`."""
-        return self._model().explain(x, **options)
+        return self._model().explain(x, against=against, at=at)
 
     def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
         """The class probabilities of every pixel or point; see :meth:`SegmenterModel.predict_proba`."""

@@ -109,7 +109,7 @@ class SegmenterModel(Model):
         raise ValueError("a segmenter has no relaxation; its metadata say how its training went")
 
     def explain(  # type: ignore[override]
-        self, x: Any, *, against: Any = None, at: Any = None
+        self, x: Any, *, against: Any = None, at: int | Sequence[int] | None = None
     ) -> Explanation:
         """Explain the labels of one image or scan: what contributes to their margin over other labels.
 

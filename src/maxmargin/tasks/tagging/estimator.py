@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -68,9 +68,16 @@ class Predictor(Estimator, ABC):
         """Return the ``k`` best labelings of each sentence with their scores, best first."""
         return self._model().k_best(X, k, known=known)
 
-    def explain(self, x: Any, **options: Any) -> Explanation:
+    def explain(
+        self,
+        x: Any,
+        *,
+        against: Any = None,
+        at: int | None = None,
+        feature_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    ) -> Explanation:
         """Explain the prediction for one sentence; see :meth:`TaggerModel.explain`."""
-        return self._model().explain(x, **options)
+        return self._model().explain(x, against=against, at=at, feature_names=feature_names)
 
     def margins(self, X: Any) -> list[FloatArray]:
         """Return the margins of labels, an array per sentence; see :meth:`TaggerModel.margins`."""
