@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -11,10 +12,12 @@ import kinds
 import numpy as np
 import pytest
 
+import maxmargin as mm
 from maxmargin.encoders.data.names import Name
 from maxmargin.explanation import Contribution, Explanation
 from maxmargin.explanation.page import Picture, page
 from maxmargin.explanation.rows import tables
+from maxmargin.tasks import alignment, parsing, reranking, segmentation, tagging
 
 HOSTILE = '</style><script>alert("1")</script>&<img src=x onerror=alert(1)>\x1b[31m\u202e\ud800\n'
 
@@ -92,6 +95,11 @@ def test_tables_say_what_they_leave_out():
     assert max(map(len, text.splitlines())) <= 100
     assert f"{found.margin:+.6g}" in text
     assert text == found.to_text(top=1)
+    assert max(map(len, found.to_text(width=20).splitlines())) <= 20
+    assert max(map(len, found.to_text(width=None).splitlines())) > 60
+    for width in (-3, "a", 0, 19, 80.5, True):
+        with pytest.raises(ValueError, match="width must be an integer >= 20"):
+            found.to_text(width=width)
 
 
 def test_pages_and_text_show_the_same_names(tmp_path):
@@ -130,9 +138,23 @@ def test_rows_are_for_data_frames():
     assert np.allclose(table["weight"] * table["value"] * table["change"], table["contribution"])
 
 
-def test_estimators_explain():
-    import maxmargin as mm
+@pytest.mark.parametrize(
+    ("estimator", "model"),
+    [
+        (tagging.SequenceTagger, tagging.TaggerModel),
+        (parsing.DependencyParser, parsing.ParserModel),
+        (segmentation.Segmenter, segmentation.SegmenterModel),
+        (segmentation.ScanSegmenter, segmentation.SegmenterModel),
+        (reranking.Reranker, reranking.RerankerModel),
+        (alignment.WordAligner, alignment.AlignerModel),
+        (mm.ChainSVM, mm.Model),
+    ],
+)
+def test_estimators_take_what_their_models_take(estimator, model):
+    assert inspect.signature(estimator.explain) == inspect.signature(model.explain)
 
+
+def test_estimators_explain():
     X, y = [kinds._matrix(3), kinds._matrix(4, seed=1)], [["a", "b", "a"], ["b", "a", "a", "b"]]
     estimator = mm.ChainSVM().fit(X, y)
     found, again = estimator.explain(X[0]), estimator.model_.explain(X[0])

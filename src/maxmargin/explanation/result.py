@@ -1,4 +1,8 @@
-"""An explanation: contributions of parts and features that add up to the margin between two outputs."""
+"""An explanation: contributions of parts and features that add up to the margin between two outputs.
+
+Lists of contributions and of their sums are in order of absolute value: what speaks most for the output, or most
+against it, comes first.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +86,7 @@ class Explanation:
             rival does.
         exact: whether the output is known to be the best one, and the rival (unless it is given) the best of the
             others; False where inference is approximate, as in general graphs and large cuts.
-        contributions: largest first.
+        contributions: largest absolute value first.
     """
 
     output: Any
@@ -100,24 +104,24 @@ class Explanation:
         return math.fsum(one.contribution for one in self.contributions)
 
     def by_part(self) -> list[tuple[Name, float]]:
-        """The sum of the contributions of each part, largest first."""
+        """The sum of the contributions of each part, largest absolute value first."""
         return _sums(self.contributions, lambda one: one.part)
 
     def by_feature(self) -> list[tuple[str, float]]:
-        """The sum of the contributions of each feature, over all parts and states, largest first."""
+        """The sum of the contributions of each feature, over all parts and states, largest absolute value first."""
         return _sums(self.contributions, lambda one: one.feature.what)
 
     def by_place(self) -> list[tuple[str, float]]:
-        """The sum of the contributions of all parts of each place (a token, a node), largest first."""
+        """The sum of the contributions of all parts of each place (a token, a node), largest absolute one first."""
         return _sums(self.contributions, lambda one: one.part.what)
 
     def by_place_and_feature(self) -> list[tuple[tuple[str, str], float]]:
-        """The sum of the contributions of each feature at each place, over all states there, largest first."""
+        """The sum of the contributions of each feature at each place, over its states, largest absolute value first."""
         return _sums(self.contributions, lambda one: (one.part.what, one.feature.what))
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """The places where the two outputs differ, largest contribution first."""
+        """The places where the two outputs differ, largest absolute contribution first."""
         sides: dict[str, tuple[list[str], list[str]]] = {}
         for name, change in self.parts:
             times = f" x {abs(change):g}" if abs(change) != 1.0 else ""
@@ -159,8 +163,9 @@ class Explanation:
 
         Args:
             top: rows of each table.
-            width: of a line in characters; None for lines of any length.
+            width: of a line in characters, at least 20; None for lines of any length.
         """
+        width = None if width is None else _checks.integer("width", width, least=20)
         from maxmargin.explanation.terminal import text
 
         return text(self, _checks.integer("top", top, least=1), width)
@@ -196,7 +201,7 @@ class Explanation:
 
 
 def _sums(found: Sequence[Contribution], key: Callable[[Contribution], Any]) -> list[tuple[Any, float]]:
-    """Correctly rounded sums of contributions by a key, largest first."""
+    """Correctly rounded sums of contributions by a key, largest absolute value first."""
     groups: dict[Any, list[float]] = {}
     for one in found:
         groups.setdefault(key(one), []).append(one.contribution)

@@ -28,7 +28,7 @@ class Table(NamedTuple):
 
     Attributes:
         title: above it.
-        heads: of its columns, the last of which is the contribution.
+        heads: of the columns of texts, beside which the contribution has a column of its own.
         rows: its first rows.
         rest: how many rows are left out.
         rest_total: their sum.

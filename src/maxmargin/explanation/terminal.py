@@ -25,7 +25,7 @@ def text(found: Explanation, top: int, width: int | None) -> str:
     from rich.console import Console
 
     stream = StringIO()
-    _print(Console(file=stream, width=width or 10_000, highlight=False, no_color=True), found, top)
+    _print(Console(file=stream, width=10_000 if width is None else width, highlight=False, no_color=True), found, top)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
