@@ -237,6 +237,16 @@ def test_rows_of_parts_are_those_of_the_whole_map(make):
     assert abs(rows - whole).sum() <= 1e-12 * (1.0 + abs(whole).sum())
 
 
+def test_words_of_tokens_are_those_of_the_column_of_words():
+    template, y = "U:%x[0,pos]\nU:%x[0,word]\n", [["a", "b"], ["b", "a"]]
+    rows = [[("DET", "the"), ("NOUN", "cat")], [("NOUN", "cat"), ("DET", "the")]]
+    tagger = kinds.mm.tasks.tagging.SequenceTagger(template=template, columns=("pos", "word"), tol=1e-2).fit(rows, y)
+    named = [[dict(zip(("pos", "word"), token, strict=True)) for token in sentence] for sentence in rows]
+    for sentence in (rows[0], named[0], [list(token) for token in rows[0]]):
+        (place,) = {name for name, _ in tagger.explain(sentence, at=1).by_place() if name.startswith("token 2")}
+        assert place == "token 2 'cat'"
+
+
 def test_against_what_is_known_in_part():
     """The other output is the best one that agrees with it."""
     case = kinds.CORE["matching"][0]()

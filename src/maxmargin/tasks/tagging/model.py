@@ -202,9 +202,10 @@ class TaggerModel(Model):
             at: instead, the number of a token, from 0: the best labels that differ there. Names count tokens from 1.
             feature_names: names of the columns, where inputs are matrices.
         """
-        rows, words = self.rows(x if isinstance(x, (TokenTable, AttributeText)) else [x]), words_of(x)
+        rows = self.rows(x if isinstance(x, (TokenTable, AttributeText)) else [x])
         if len(rows.lengths) != 1:
             raise ValueError(f"explain takes one sentence, got {len(rows.lengths)}")
+        words = words_of(x, self.encoder.extractor)
         return self.explain_rows(rows, 0, words, against=against, at=at, feature_names=feature_names)
 
     def explain_rows(

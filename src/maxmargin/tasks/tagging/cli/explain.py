@@ -86,7 +86,7 @@ def explain_sentence(
             raise FileError(
                 f"--token {token}: sentence {number} has {count_of(length, 'token')}; give a smaller number"
             )
-        words = words_of(text.table.part(at, at + 1)) if text.table is not None else []
+        words = [] if text.table is None else words_of(text.table.part(at, at + 1), model.encoder.extractor)
         given: dict[str, Any] = {"against": _gold(model, text, at)} if gold else {"at": token and token - 1}
         return model.explain_rows(model.rows_in_context(context), at, words, **given)
     raise FileError(f"--sentence {number}: {name_of(path)} has {count_of(seen, 'sentence')}; give a smaller number")

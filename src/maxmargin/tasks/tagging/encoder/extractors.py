@@ -12,6 +12,7 @@ import numpy.typing as npt
 from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin._sparse import sp
+from maxmargin.datasets.columns import is_frame
 from maxmargin.encoders.base import State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import FeatureSequence
@@ -32,9 +33,8 @@ from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.named_columns import (
     cells_of,
     dictionaries_of,
-    is_frame,
     matrix_of,
-    names_of,
+    token_names,
 )
 
 
@@ -146,7 +146,7 @@ class TemplateExtractor(_NamedExtractor):
         uses, exactly those that it uses.
         """
         first, columns, used = first_token(sentences), self.template.columns, self.columns
-        if any(map(is_frame, sentences)) or names_of(first) is not None:
+        if any(map(is_frame, sentences)) or token_names(first) is not None:
             return TokenTable.of_lists(cells_of(sentences, used), used)
         width = len(columns) if first is None else len(first) if isinstance(first, (tuple, list)) else 1
         if width == len(used) and not set(used) <= set(columns[:width]):

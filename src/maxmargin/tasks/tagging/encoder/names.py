@@ -11,26 +11,39 @@ from maxmargin.features.supported import Support
 from maxmargin.structures.base import Structure
 from maxmargin.structures.deductions.segments import TaggedSegments, candidate_segments
 from maxmargin.tasks.common.tokens.table import WORD, AttributeText, TokenTable
-from maxmargin.tasks.tagging.encoder.extractors import MatrixExtractor
+from maxmargin.tasks.tagging.encoder.extraction import Extractor
+from maxmargin.tasks.tagging.encoder.extractors import MatrixExtractor, TemplateExtractor
 
 if TYPE_CHECKING:
     from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 
 
-def words_of(sentence: Any) -> list[str]:
-    """Return the words of one sentence in any form that a tagger takes; none where it has no text."""
+_WORDS = WORD, "form", "token", "text", "w"
+"""Names that the column of words has, the likeliest first."""
+
+
+def words_of(sentence: Any, extractor: Extractor) -> list[str]:
+    """Return the words of one sentence in any form that a tagger takes; none where it has no text.
+
+    Where tokens are tuples, ``extractor`` says what their columns are; if none is called so the first has the words.
+    """
+    if isinstance(extractor, TemplateExtractor) and _has_tuples(sentence):
+        sentence = extractor.prepared([sentence])
     if isinstance(sentence, TokenTable):
-        return sentence.cells(sentence.columns.index(WORD) if WORD in sentence.columns else 0)
+        return sentence.cells(next((sentence.columns.index(name) for name in _WORDS if name in sentence.columns), 0))
     if isinstance(sentence, AttributeText) or not isinstance(sentence, (list, tuple)):
         return []
     return [_word(token) for token in sentence]
 
 
+def _has_tuples(sentence: Any) -> bool:
+    tuples = list, tuple
+    return isinstance(sentence, tuples) and bool(sentence) and isinstance(sentence[0], tuples)
+
+
 def _word(token: Any) -> str:
     if isinstance(token, Mapping):
-        return next((str(token[name]) for name in (WORD, "form", "text", "w") if name in token), "")
-    if isinstance(token, (list, tuple)) and token:
-        return str(token[0])
+        return next((str(token[name]) for name in _WORDS if name in token), "")
     return token if isinstance(token, str) else ""
 
 

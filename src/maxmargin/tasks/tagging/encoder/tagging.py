@@ -13,6 +13,7 @@ import numpy as np
 from maxmargin import _checks
 from maxmargin._messages import shown
 from maxmargin._sparse import sp
+from maxmargin.datasets.columns import is_frame
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import FeatureSequence
@@ -50,7 +51,7 @@ from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults, preset
 from maxmargin.tasks.tagging.encoder.presets.choice import chosen_preset
 from maxmargin.tasks.tagging.encoder.templates.template import Template
 from maxmargin.tasks.tagging.io.files import column_names
-from maxmargin.tasks.tagging.io.named_columns import is_frame, is_numeric, names_of, refuse_frame
+from maxmargin.tasks.tagging.io.named_columns import is_numeric, refuse_frame, token_names
 
 SUPPORTS = ("negative", "observed", "all")
 
@@ -375,7 +376,7 @@ class TaggingEncoder(Encoder):
 
     def name_parts(self, batch: Batch, x: Any) -> list[Namer]:
         """Return functions that name the parts of one sentence."""
-        return part_namers(self, batch.structure, words_of(x))
+        return part_namers(self, batch.structure, words_of(x, self.extractor))
 
     def name_weights(self, columns: ColumnNames) -> list[WeightTable]:
         """Return the names of all weights."""
@@ -422,13 +423,13 @@ class TaggingEncoder(Encoder):
         sentences = checks.examples(X)
         first = sentences[0]
         if is_frame(first):
-            return None if is_numeric(first) else names_of(first) or ("word",)
+            return None if is_numeric(first) else token_names(first) or ("word",)
         if sp.issparse(first) or (isinstance(first, (np.ndarray, FeatureSequence)) and not _of_text(first)):
             return None
         token = first_token(sentences)
         if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
             return None
-        if (named := names_of(token)) is not None:
+        if (named := token_names(token)) is not None:
             return named
         width = len(token) if isinstance(token, (list, tuple)) else 1
         names = column_names(self.columns) or (("word",) if width == 1 else ("word", "pos")[:width])

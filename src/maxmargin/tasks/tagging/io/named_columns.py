@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin._messages import shown
+from maxmargin.datasets.columns import column_of, is_frame, names_of
 from maxmargin.tasks.common.tokens.table import WORD
 
 ALIASES = {"form": WORD, WORD: "form"}
@@ -20,12 +21,6 @@ def place_of(name: str, columns: Sequence[str]) -> int | None:
     return list(columns).index(wanted) if wanted in columns else None
 
 
-def is_frame(value: Any) -> bool:
-    """Return whether a value is a data frame."""
-    kind = type(value)
-    return all(hasattr(kind, name) for name in ("columns", "shape", "__getitem__", "__array__"))
-
-
 def is_numeric(frame: Any) -> bool:
     """Return whether all columns of a data frame are numbers."""
     return bool(np.asarray(frame).dtype.kind in "biuf")
@@ -36,7 +31,7 @@ def matrix_of(index: int, frame: Any, names: Sequence[str] | None) -> np.ndarray
 
     ValueError names the sentence if its columns are others.
     """
-    own = [str(name) for name in frame.columns]
+    own = [str(name) for name in names_of(frame) or ()]
     if names is None or own == list(names):
         return np.asarray(frame)
     if sorted(own) != sorted(names) or len(set(own)) < len(own):
@@ -59,14 +54,14 @@ def refuse_frame(X: Any) -> None:
         )
 
 
-def names_of(value: Any) -> tuple[str, ...] | None:
+def token_names(value: Any) -> tuple[str, ...] | None:
     """Return the names of the columns of a data frame or of a token that is a dictionary, words as ``word``.
 
     None for other values.
     """
     if not is_frame(value) and not isinstance(value, Mapping):
         return None
-    names = tuple(str(name) for name in (value.columns if is_frame(value) else value))
+    names = tuple(map(str, names_of(value) or ()))
     return tuple(WORD if name == "form" and WORD not in names else name for name in names)
 
 
@@ -83,16 +78,16 @@ def cells_of(sentences: Sequence[Any], columns: Sequence[str]) -> list[list[tupl
 
 def dictionaries_of(frame: Any) -> list[dict[str, Any]]:
     """Return the rows of a data frame as dictionaries."""
-    names = [str(name) for name in frame.columns]
-    return [
-        dict(zip(names, row, strict=True)) for row in zip(*(list(frame[name]) for name in frame.columns), strict=True)
-    ]
+    names = names_of(frame) or []
+    rows = zip(*(column_of(frame, name) for name in names), strict=True)
+    return [dict(zip(map(str, names), row, strict=True)) for row in rows]
 
 
 def _of_frame(index: int, frame: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    names = [str(name) for name in frame.columns]
+    own = names_of(frame) or []
+    names = [str(name) for name in own]
     at = [_place(f"sentence {index}", name, names) for name in columns]
-    return list(zip(*(list(frame[frame.columns[place]]) for place in at), strict=True))
+    return list(zip(*(column_of(frame, own[place]) for place in at), strict=True))
 
 
 def _of_dictionaries(index: int, sentence: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
