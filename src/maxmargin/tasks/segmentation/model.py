@@ -21,6 +21,13 @@ from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncode
 from maxmargin.tasks.segmentation.images.extractor import ImageSites
 from maxmargin.tasks.segmentation.sites import Sites
 
+PLACES = {
+    1: ("points", "the number of a point"),
+    2: ("pixels", "a row and a column"),
+    3: ("voxels", "a page, a row and a column"),
+}
+"""For labels of each number of dimensions what they are of, and what says where one of these is."""
+
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
@@ -234,7 +241,10 @@ def _node_at(sites: Sites, at: Any) -> int:
     shape = sites.node_of.shape
     place = np.atleast_1d(checks.array(at, None, "at", "iu", "the indices of a pixel, or the number of a point"))
     if place.shape != (len(shape),) or (place < 0).any() or (place >= shape).any():
-        raise ValueError(f"at must be {len(shape)} indices below {', '.join(map(str, shape))}, got {shown(at)}")
+        units, wanted = PLACES[len(shape)]
+        raise ValueError(
+            f"at must be {wanted}, counted from 0, as there are {' x '.join(map(str, shape))} {units}; got {shown(at)}"
+        )
     return int(sites.node_of[tuple(place.tolist())])
 
 

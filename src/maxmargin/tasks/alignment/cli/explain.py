@@ -49,7 +49,8 @@ def explain(
 ) -> None:
     """Show why a sentence pair gets its links: what contributes to their margin over other links.
 
-    The pair is aligned alone; align predict adapts to a block of pairs, so that links may differ.
+    The pair is aligned alone; align predict adapts to a block of pairs, so that links may differ. The files are read
+    whole, so cut a pair out of large ones.
     """
     check_html(html, [str(model), source, target, gold])
     with errors_as_lines():
@@ -68,8 +69,24 @@ def explain(
             links = open_links(gold, format=gold_form, first=gold_first)
             against = links.references(bitext=bitext)[sentence - 1]
         pair = bitext.source[sentence - 1], bitext.target[sentence - 1]
+        _check_words(pair, sentence, source, link, at)
         found = aligner.explain(pair, against=against, at=at, adapt=adapt)
         write_explanation(found, f"sentence pair {sentence} of {name_of(source)}", top=top, html=html, as_json=as_json)
+
+
+def _check_words(
+    pair: tuple[list[str], list[str]], sentence: int, source: str, link: str | None, at: tuple[int, int] | None
+) -> None:
+    """ValueError if a pair has an empty side, or no such link."""
+    n, m = map(len, pair)
+    where = f"sentence pair {sentence} of {name_of(source)}"
+    if not n or not m:
+        raise ValueError(f"--sentence {sentence}: {where} has an empty side and no links; give another pair")
+    if at is not None and (at[0] >= n or at[1] >= m):
+        raise ValueError(
+            f"--link {link}: {where} has {count_of(n, 'source word')} and {count_of(m, 'target word')}, counted from "
+            "0; give smaller numbers"
+        )
 
 
 def _link(text: str) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from maxmargin.tasks.segmentation.io.images import read_image, resize_labels
 from maxmargin.tasks.segmentation.io.masks import read_mask
 from maxmargin.tasks.segmentation.io.points import Scan
 from maxmargin.tasks.segmentation.io.scans import point_classes, read_scan
-from maxmargin.tasks.segmentation.model import SegmenterModel
+from maxmargin.tasks.segmentation.model import PLACES, SegmenterModel
 from maxmargin.tasks.segmentation.show.cases import WRONG
 from maxmargin.tasks.segmentation.show.overlay import class_colors, overlay, shown_image
 from maxmargin.tasks.segmentation.show.pictures import indexed_png, jpeg, raster, reduced, top_view
@@ -51,8 +51,9 @@ def explain_file(
         classes = point_classes(read_scan(gold, label_column), codes) if scan else read_mask(gold, codes)
         labels = np.array([*(model.encoder.classes or ()), model.encoder.void], dtype=np.int64)  # -1 is the last entry
         against = labels[classes]
+    place = None if at is None else _place(at, model.encoder.extractor.labels_shape(given), name_of(path))
     try:
-        found = model.explain(given, against=against, at=None if at is None else _place(at))
+        found = model.explain(given, against=against, at=place)
     except FileError:
         raise
     except ValueError as error:
@@ -64,10 +65,16 @@ def explain_file(
     return found, (_of_scan if scan else _of_image)(model, given, output, rival)
 
 
-def _place(text: str) -> list[int]:
+def _place(text: str, shape: tuple[int, ...], name: str) -> list[int]:
+    """A place in labels of some shape, from its text."""
     if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text) is None:
         raise ValueError(f"--at must be whole numbers from 0 with commas, such as 12,40, got {quoted(text)}")
-    return [int(one) for one in text.split(",")]
+    place = [int(one) for one in text.split(",")]
+    if len(place) != len(shape) or any(one >= n for one, n in zip(place, shape, strict=True)):
+        units, wanted = PLACES[len(shape)]
+        size = " x ".join(map(str, shape))
+        raise ValueError(f"--at {text}: {name} has {size} {units}; give {wanted}, counted from 0")
+    return place
 
 
 def _of_image(model: SegmenterModel, image: npt.NDArray[Any], output: IntArray, rival: IntArray) -> list[Picture]:
