@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _checks
-from maxmargin.datasets.sources import listed
+from maxmargin.datasets.columns import column_of, names_of, takes_columns, with_column
 from maxmargin.models.base import Model, load
 
 
@@ -67,34 +67,19 @@ class BatchPredictor:
 
     def __call__(self, batch: Any) -> Any:
         """The batch with one more column: a dictionary of columns, a data frame of pandas or polars, an Arrow table."""
-        if isinstance(batch, Mapping):
-            found = self.predict(self._inputs(lambda name: batch[name], list(batch)))
-            return {**batch, self.output: _column(found)}
-        if hasattr(batch, "append_column"):
-            names = list(batch.column_names)
-            found = self.predict(self._inputs(lambda name: batch.column(name).to_pylist(), names))
-            if self.output in names:
-                batch = batch.drop_columns([self.output])
-            return batch.append_column(self.output, [found])
-        if hasattr(batch, "assign"):
-            found = self.predict(self._inputs(lambda name: batch[name].tolist(), list(batch.columns)))
-            return batch.assign(**{self.output: _column(found)})
-        if hasattr(batch, "with_columns") and hasattr(batch, "get_column"):
-            found = self.predict(self._inputs(lambda name: listed(batch[name]), list(batch.columns)))
-            series = type(batch.get_column(batch.columns[0]))
-            return batch.with_columns(series(self.output, found))
-        raise ValueError(
-            "a batch must be a dictionary of columns, a pandas or polars data frame or a pyarrow table, got "
-            f"{type(batch).__name__}"
-        )
-
-    def _inputs(self, column: Callable[[str], Any], there: list[str]) -> list[Any]:
+        there = names_of(batch)
+        if there is None or not takes_columns(batch):
+            raise ValueError(
+                "a batch must be a dictionary of columns, a pandas or polars data frame or a pyarrow table, got "
+                f"{type(batch).__name__}"
+            )
         names = (self.input,) if isinstance(self.input, str) else self.input
         for name in names:
             if name not in there:
                 raise ValueError(f"no column {name!r}; there are {', '.join(map(str, there))}: give input= one of them")
-        columns = [[_given(one) for one in column(name)] for name in names]
-        return columns[0] if isinstance(self.input, str) else list(zip(*columns, strict=True))
+        columns = [[_given(one) for one in column_of(batch, name)] for name in names]
+        inputs = columns[0] if isinstance(self.input, str) else list(zip(*columns, strict=True))
+        return with_column(batch, self.output, self.predict(inputs))
 
 
 @lru_cache(maxsize=2)
@@ -119,11 +104,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return value
-
-
-def _column(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Values as an array of one dimension, whatever they are."""
-    found = np.empty(len(values), dtype=object)
-    for at, value in enumerate(values):
-        found[at] = value
-    return found

@@ -18,6 +18,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
+from maxmargin.datasets.columns import column_of, names_of
 from maxmargin.structures.base import IntArray
 
 
@@ -280,21 +281,10 @@ def _sliced(columns: dict[str, Sequence[Any]], size: int) -> Iterator[dict[str, 
 
 def _columns_of(batch: Any) -> dict[str, Sequence[Any]]:
     """The columns of some rows, by name."""
-    if hasattr(batch, "to_pydict"):
-        return dict(batch.to_pydict())
-    if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
-        return {str(name): listed(batch[name]) for name in batch.columns}
-    if hasattr(batch, "keys"):
-        return {str(name): batch[name] for name in batch.keys()}  # noqa: SIM118 (not every table is a dictionary)
-    raise SourceError(f"a table must have named columns, got {shown(batch)}")
-
-
-def listed(column: Any) -> list[Any]:
-    """The values of a column of any library as a list of Python objects."""
-    for name in ("to_pylist", "to_list", "tolist"):  # Arrow; polars and pandas; NumPy
-        if hasattr(column, name):
-            return list(getattr(column, name)())
-    return list(column)
+    names = names_of(batch)
+    if names is None:
+        raise SourceError(f"a table must have named columns, got {shown(batch)}")
+    return {str(name): column_of(batch, name) for name in names}
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Columns of tables of any library, as lists. No library is imported: the methods of a table tell what it is."""
+"""Columns of tables as lists of values that estimators take: labels by name, and which cells are empty."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from typing import Any
 import numpy as np
 
 from maxmargin._messages import shown
-from maxmargin.datasets.sources import SourceError, listed
+from maxmargin.datasets.columns import column_of, listed, names_of
 
 
-def names_of(table: Any) -> list[str]:
-    """Return the names of all columns; SourceError if it is not a table whose columns can be taken by name."""
-    if hasattr(table, "collect_schema") and hasattr(table, "collect") and not hasattr(table, "get_column"):
-        raise SourceError("the table is a query that has not run; give the result of its collect()")
-    if isinstance(table, Mapping):
-        return list(table)
-    found = table.column_names if hasattr(table, "column_names") else getattr(table, "columns", None)
-    if found is None or not (hasattr(table, "__getitem__") and hasattr(table, "__len__")):
-        raise SourceError(
+def columns_of(table: Any, names: list[str]) -> list[list[Any]]:
+    """Return the values of columns, with the names of classes in place of their numbers.
+
+    ValueError names two columns if they differ in length, as those of a dictionary may.
+    """
+    check_table(table)
+    found = [_column(table, name) for name in names]
+    for name, values in zip(names, found, strict=True):
+        if len(values) != len(found[0]):
+            raise ValueError(
+                f"column {shown(names[0])} has {len(found[0])} rows and {shown(name)} has {len(values)}; give a table "
+                "whose columns have the same length"
+            )
+    return found
+
+
+def check_table(table: Any) -> None:
+    """Raise ValueError for what is not a table whose columns can be taken by name."""
+    if names_of(table) is None:
+        raise ValueError(
             f"a table must have columns that are taken by name, got {shown(table)}; of a dataset that is streamed make "
             "a source()"
         )
-    return list(found)
 
 
-def n_rows(table: Any) -> int:
-    """Return the number of rows; errors as of :func:`names_of`."""
-    names_of(table)
-    return len(next(iter(table.values()), ())) if isinstance(table, Mapping) else len(table)
-
-
-def column_of(table: Any, name: str) -> list[Any]:
-    """Return the values of a column, with the names of classes in place of their numbers."""
-    there = names_of(table)
-    if there.count(name) != 1:
-        what = "no column" if name not in there else f"{there.count(name)} columns"
-        raise ValueError(f"there is {what} {shown(name)}; the table has {', '.join(map(str, there))}")
-    values, classes = listed(table[name]), classes_of(table, name)
+def _column(table: Any, name: str) -> list[Any]:
+    values, classes = listed(column_of(table, name)), classes_of(table, name)
     if classes is None:
         return values
     found = []

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin._messages import shown
-from maxmargin.datasets.sources import ColumnSource, listed, plain
-from maxmargin.integrations.columns import classes_of, column_of, is_missing, n_rows
+from maxmargin.datasets.columns import listed, n_rows, series_of
+from maxmargin.datasets.sources import ColumnSource, plain
+from maxmargin.integrations.columns import check_table, classes_of, columns_of, is_missing
 
 Names = str | Sequence[str]
 
@@ -31,7 +32,7 @@ def sequences(table: Any, inputs: Names, outputs: str | None = None, *, by: Name
             "sentence"]``; the rows of a sequence must follow one another. None for a table with a row per sequence.
     """
     names, ids = _listed("inputs", inputs), [] if by is None else _listed("by", by)
-    found = _columns(table, [*names, *([] if outputs is None else [outputs]), *ids])
+    found = columns_of(table, [*names, *([] if outputs is None else [outputs]), *ids])
     columns, labels = found[: len(names)], None if outputs is None else found[len(names)]
     if by is not None:
         bounds = _bounds(ids, found[len(found) - len(ids) :])
@@ -56,8 +57,9 @@ def as_column(predicted: Sequence[Any], table: Any, *, by: Names | None = None, 
         by: as for :func:`sequences`; the column then has a label in each row, else a list.
         name: the name of the column.
     """
+    check_table(table)
     ids = None if by is None else _listed("by", by)
-    bounds = [(i, i + 1) for i in range(n_rows(table))] if ids is None else _bounds(ids, _columns(table, ids))
+    bounds = [(i, i + 1) for i in range(n_rows(table))] if ids is None else _bounds(ids, columns_of(table, ids))
     if len(predicted) != len(bounds):
         raise ValueError(f"the table has {len(bounds)} sequences, and there are predictions for {len(predicted)}")
     values: list[Any] = []
@@ -65,11 +67,7 @@ def as_column(predicted: Sequence[Any], table: Any, *, by: Names | None = None, 
         if by is not None and len(own) != last - first:
             raise ValueError(f"rows {first} to {last - 1} are one sequence, and it has {len(own)} labels")
         values += [own] if by is None else own
-    if hasattr(table, "get_column"):
-        return type(table)({name: values}).get_column(name)
-    if hasattr(table, "assign"):
-        return table.iloc[:, :0].assign(**{name: values})[name]
-    return values
+    return series_of(table, name, values)
 
 
 def source(table: Any, inputs: str, outputs: str, **options: Any) -> ColumnSource:
@@ -90,18 +88,6 @@ def _listed(argument: str, names: Names) -> list[str]:
     found = [names] if isinstance(names, str) else list(names)
     if not found:
         raise ValueError(f"{argument} names no column; give the name of one, or several")
-    return found
-
-
-def _columns(table: Any, names: list[str]) -> list[list[Any]]:
-    """Return the values of columns; ValueError names two if they differ in length, as those of a dictionary may."""
-    found = [column_of(table, name) for name in names]
-    for name, values in zip(names, found, strict=True):
-        if len(values) != len(found[0]):
-            raise ValueError(
-                f"column {shown(names[0])} has {len(found[0])} rows and {shown(name)} has {len(values)}; give a table "
-                "whose columns have the same length"
-            )
     return found
 
 
