@@ -144,9 +144,11 @@ def test_bad_input(files):
         (rerank, ["--list", "5"], "lists has 2 lists;"),
         (rerank, ["--against", "7"], "--against 7: list 1 has 3 hypotheses;"),
         (align, ["--sentence", "9"], "source has 3 sentence pairs;"),
-        (align, ["--sentence", "3"], "an empty side"),
+        (align, ["--sentence", "3"], "--sentence 3: sentence pair 3 of "),
+        (align, ["--sentence", "3"], "source has an empty side and no links; give another pair"),
         (align, ["--link", "a-b"], "--link must be two positions"),
-        (align, ["--link", "9-9"], "at must be a link"),
+        (align, ["--link", "9-9"], "--link 9-9: sentence pair 1 of "),
+        (align, ["--link", "2-1", "--sentence", "2"], "source has 2 source words and 2 target words, counted from 0;"),
         (align, ["--link", "0-0", "--gold", files.links], "--link and --gold exclude each other"),
         (("segment", "explain", files.tagger, files.tokens), [], "it holds a model of kind 'sequence tagging'"),
     ):
@@ -158,6 +160,36 @@ def test_labels_that_the_model_does_not_know(files):
     path.write_text("the\tB-NP\ndog\tB-XX\n")
     said = failed("tag", "explain", files.tagger, str(path), "--gold")
     assert "line 2: 'B-XX' is not a label of this model" in said
+
+
+def test_gold_trees_that_are_none(files):
+    """Errors name the option, the file and the line."""
+    rows = [line.split("\t") for line in TREES.splitlines()]
+
+    def said(changes, *options):
+        path = files.folder / "gold.conllu"
+        own = [[changes.get((at, column), cell) for column, cell in enumerate(row)] for at, row in enumerate(rows)]
+        path.write_text("\n".join("\t".join(row) for row in own) + "\n\n")
+        return failed("parse", "explain", files.parser, str(path), "--gold", *options)
+
+    text = said({(1, 6): "_"})
+    assert "gold.conllu, line 2: --gold compares with the tree in the file, and this token has no head" in text
+    text = said({(at, column): "_" for at in range(3) for column in (6, 7)})
+    assert "gold.conllu, line 1: --gold compares with the tree" in text
+    assert "gold.conllu, line 2: the head '7' is not one of the other tokens" in said({(1, 6): "7"})
+    assert "gold.conllu, line 1: from here the heads lead around in a circle" in said({(2, 6): "1"})
+    assert "gold.conllu, line 3: this is a second token below the root" in said({(1, 6): "0"})
+    crossing = "".join(f"{at}\tw\t_\tNOUN\t_\t_\t{head}\tdet\t_\t_\n" for at, head in enumerate((3, 4, 0, 3), 1))
+    path = files.folder / "crossing.conllu"
+    path.write_text(crossing + "\n")
+    text = failed("parse", "explain", files.parser, str(path), "--gold")
+    assert re.search("crossing.conllu, line [12]: the arc to this token crosses another", text)
+    relation = "--relation", "--token", "2"
+    text = said({(1, 7): "odd"}, *relation)
+    assert (
+        "gold.conllu, line 2: 'odd' is not a relation of this model (det, nsubj, obj, root); leave --gold out" in text
+    )
+    assert "gold.conllu, line 2: --gold compares with the relation in the file" in said({(1, 7): "_"}, *relation)
 
 
 def test_later_blocks_of_a_file_are_found(files, monkeypatch):
@@ -188,8 +220,11 @@ def test_images(n_classes, tmp_path):
     with open(html) as file:
         assert file.read().count("data:image/jpeg") == 2
     assert "--at must be whole numbers" in failed(*command, "--at", "x")
-    assert "at must be 2 indices below 24, 32" in failed(*command, "--at", "3")
-    assert "at must be 2 indices below 24, 32" in failed(*command, "--at", "30,1")
+    for wrong in ("3", "30,1", "1,32", "1,1,1"):
+        said = f"--at {wrong}: {image} has 24 x 32 pixels; give a row and a column, counted from 0"
+        assert said in failed(*command, "--at", wrong)
+    with pytest.raises(ValueError, match="at must be a row and a column, counted from 0, as there are 24 x 32 pixels"):
+        case.model.explain(case.x, at=(24, 0))
     assert "exclude each other" in failed(*command, "--at", "3,4", "--gold", mask)
 
 
@@ -205,6 +240,7 @@ def test_scans(tmp_path):
     run(*command, "--at", "7", "--html", html)
     with open(html) as file:
         assert file.read().count("data:image/png") == 2
-    assert f"at must be 1 indices below {len(case.x)}, got [{len(case.x)}]" in failed(
-        *command, "--at", str(len(case.x))
-    )
+    n = len(case.x)
+    for wrong in (str(n), "1,2"):
+        said = f"--at {wrong}: {scan} has {n} points; give the number of a point, counted from 0"
+        assert said in failed(*command, "--at", wrong)

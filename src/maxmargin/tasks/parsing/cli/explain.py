@@ -35,10 +35,14 @@ def explain(
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show why a sentence gets its tree: what features of arcs contribute to its margin over another tree."""
+    """Show why a sentence gets its tree: what features of arcs contribute to its margin over another tree.
+
+    The file is read whole, so cut a sentence out of a large one.
+    """
     check_html(html, [str(model), sentences])
     with errors_as_lines():
         once([sentences])
+        from maxmargin.tasks.parsing.io.checks import gold_heads, gold_relation
         from maxmargin.tasks.parsing.io.treebank import read_treebank
         from maxmargin.tasks.parsing.model import ParserModel
 
@@ -56,8 +60,10 @@ def explain(
             raise ValueError("--token and --gold exclude each other, but for --relation; give one of them")
         given: dict[str, Any] = {"at": token and token - 1, "relation": relation}
         if gold:
-            heads, relations = one.trees()[0]
-            given["against"] = (heads, relations) if not relation else relations[(token or 1) - 1]
+            if relation and token is not None:
+                given["against"] = gold_relation(one, token, parser.encoder.classes)
+            else:
+                given["against"] = gold_heads(one, parser.encoder.trees.single_root)
         found = parser.explain(one, **given)
         what = f"the relation of token {token} in sentence" if relation else "sentence"
         heading = f"{what} {sentence} of {name_of(sentences)}"

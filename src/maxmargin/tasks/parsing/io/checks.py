@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from maxmargin import _kernels
@@ -63,3 +65,34 @@ def missing_tags(bank: Treebank) -> str:
         f"{bank.table.where(int(missing[0]))}: there is no tag (UPOS), and none at {len(missing)} of {bank.n_tokens} "
         "tokens"
     )
+
+
+def gold_heads(one: Treebank, single_root: bool) -> IntArray:
+    """Return the heads of one sentence in its file; FileError if they are no projective tree."""
+    missing = np.flatnonzero(one.known_heads < 0)
+    if missing.size:
+        raise FileError(
+            f"{one.table.where(int(missing[0]))}: --gold compares with the tree in the file, and this token has no "
+            "head; give a file with trees, or leave --gold out"
+        )
+    check_trees(one, single_root=single_root)
+    _, fault, token = _kernels.dependency_fault(offsets_of(one.lengths), one.heads, False, True)
+    if fault:
+        raise FileError(
+            f"{one.table.where(token - 1)}: the arc to this token crosses another, and the parser's trees have no such "
+            "arcs; leave --gold out"
+        )
+    return one.heads
+
+
+def gold_relation(one: Treebank, token: int, classes: Sequence[str]) -> str:
+    """Return the relation of a token, counted from 1, in its file; FileError if the model does not know it."""
+    codes, names = one.relations
+    name, where = names[codes[token - 1]], one.table.where(token - 1)
+    if name in MISSING:
+        raise FileError(
+            f"{where}: --gold compares with the relation in the file, and this token has none; leave it out"
+        )
+    if name not in classes:
+        raise FileError(f"{where}: {name!r} is not a relation of this model ({', '.join(classes)}); leave --gold out")
+    return str(name)
