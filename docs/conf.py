@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
@@ -13,6 +14,8 @@ from _sphinx.sources import GALLERY, gallery  # noqa: E402
 from sphinx.domains.python import PyObject  # noqa: E402
 
 from maxmargin import __version__  # noqa: E402
+
+gc.disable()  # a build keeps nearly all it makes; looking for garbage takes a quarter of its time and frees 0.3 of 1 GB
 
 project = "maxmargin"
 author = "the maxmargin authors"
