@@ -62,7 +62,7 @@ API
 Every public name. ``mm`` stands for ``import maxmargin as mm``; names of the package itself, such as ``mm.ChainSVM``,
 are listed with the part that they belong to.
 
-{tables}
+{parts}
 
 .. toctree::
    :hidden:
@@ -204,16 +204,15 @@ def pages() -> dict[str, str]:
     if without:
         raise ValueError(f"public names without a docstring: {', '.join(without)}; write one where each is defined")
     texts = {f"{name.page}.rst": _page(name) for name in names.values()}
-    tables, listed = [], []
+    parts, listed = [], []
     for module in modules():
         own = sorted((name for name in names.values() if name.home == module), key=lambda name: name.last)
         if own:
             title = TITLES.get(module, module)
             texts[f"{folder_of(module)}/index.rst"] = _package(module, title, own)
-            tables.append(f"* - :doc:`{title} <{folder_of(module)}/index>`\n  - ``{module}``\n  - {_links(own)}")
+            parts.append(f":doc:`{title} <{folder_of(module)}/index>`, ``{module}``\n   {_links(own)}\n")
             listed.append(f"   {folder_of(module)}/index")
-    table = ".. list-table::\n   :widths: 25 20 55\n\n" + _indented("\n".join(tables))
-    texts["index.rst"] = INDEX.format(tables=table, pages="\n".join(listed))
+    texts["index.rst"] = INDEX.format(parts="\n".join(parts), pages="\n".join(listed))
     return texts
 
 
