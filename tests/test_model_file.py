@@ -99,7 +99,7 @@ def test_capacities_are_kept(tmp_path):
         ("\ud800", '"', "\\"),
         (0, -5, 10**30),
         (0.1, -1e-300, 1.7976931348623157e308),
-        (True, False, None),
+        (True, False, (None,)),
         ("1", 1, (1,)),
         ((), (("x", 1), None), ((1.5, (True,)),)),
         (np.str_("a"), np.int32(3), np.float32(0.1)),

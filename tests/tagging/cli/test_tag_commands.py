@@ -599,7 +599,8 @@ def test_commands_are_those_of_the_task():
     group = typer.main.get_command(cli.app).commands["tag"]
     own = typer.main.get_command(tag_app)
     assert (group.help, group.no_args_is_help) == (own.help, own.no_args_is_help)
-    assert list(group.commands) == list(own.commands) == ["train", "shard", "predict", "evaluate", "inspect"]
+    verbs = ["train", "shard", "predict", "evaluate", "explain", "inspect"]
+    assert list(group.commands) == list(own.commands) == verbs
 
 
 def test_codes_of_labels_are_the_labels(files, saved):
