@@ -140,13 +140,14 @@ lowest: $(VENV)/.built
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(LOWEST) .
 	$(PYTHON) -m venv $(LOWEST)/venv
 	$(LOWEST)/venv/bin/python -m pip install --quiet uv
-	$(LOWEST)/venv/bin/uv pip compile --quiet --python $(LOWEST)/venv/bin/python --resolution lowest-direct $(LOWEST_EXTRAS:%=--extra %) \
-		--output-file $(LOWEST)/constraints.txt pyproject.toml
+	$(LOWEST)/venv/bin/uv pip compile --quiet --python $(LOWEST)/venv/bin/python --resolution lowest-direct \
+		$(LOWEST_EXTRAS:%=--extra %) --output-file $(LOWEST)/constraints.txt pyproject.toml
 	$(LOWEST)/venv/bin/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt \
-		"$$(echo $(LOWEST)/*.whl)[$$(echo $(LOWEST_EXTRAS) | tr ' ' ',')]" pytest pytest-timeout hypothesis
+		"$$(echo $(LOWEST)/*.whl)[$$(echo $(LOWEST_EXTRAS) | tr ' ' ',')]" pytest pytest-timeout hypothesis conllu rapidfuzz
 	$(LOWEST)/venv/bin/python -P tests/installed.py
 	OPENBLAS_NUM_THREADS=1 $(LOWEST)/venv/bin/python -m pytest -p no:cacheprovider -W default \
-		tests/estimators tests/structures tests/tagging/cli tests/tagging/io
+		tests/estimators tests/structures tests/solvers/test_column_generation.py tests/tagging/cli tests/tagging/io \
+		tests/segmentation/images tests/reranking/metrics
 
 clean:
 	rm -rf $(VENV) build

@@ -2,10 +2,10 @@
 
     python benchmarks/package.py [--wheel FILE] [--repeats N]
 
-Run it in an environment with the wheel and nothing else. Sizes are those of its files, in MB. Times are seconds
-of the wall clock of a new Python process, the best of some with files in the memory of the system ("warm"), and one
-after that has dropped them ("cold"; null where this process may not drop them). Of the modules that are imported, those
-of a package count together.
+Run it in an environment with the wheel and nothing else. Sizes are those of its files, in MB. Times are seconds of a
+new Python process: the least CPU time of some with files in the memory of the system ("warm"), which a busy machine
+does not change much, and the wall-clock time of one after that has dropped them ("cold"; null where this process may
+not drop them). Of the modules that are imported, those of a package count together.
 """
 
 from __future__ import annotations
@@ -57,20 +57,28 @@ def installed_size(name: str) -> float:
     return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 
 
-def seconds(arguments: list[str]) -> float:
-    """Wall seconds of a Python process."""
-    begin = time.perf_counter()
+def run(arguments: list[str]) -> None:
+    """Run a Python process."""
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begin
+
+
+def warm_seconds(arguments: list[str]) -> float:
+    """CPU seconds of a Python process."""
+    before = os.times()
+    run(arguments)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def cold_seconds(arguments: list[str]) -> float | None:
-    """The same without files in memory."""
+    """Seconds of the wall clock of the same without files in memory."""
     if not os.access(DROP, os.W_OK):
         return None
     os.sync()
     DROP.write_text("3", encoding="ascii")
-    return seconds(arguments)
+    begin = time.perf_counter()
+    run(arguments)
+    return time.perf_counter() - begin
 
 
 def shares(arguments: list[str]) -> dict[str, float]:
@@ -102,16 +110,16 @@ def main() -> None:
     sizes = {name: installed_size(name) for name in own}
     found["installed MB"] = {name: round(size, 1) for name, size in sorted(sizes.items(), key=lambda one: -one[1])}
     found["installed MB of all"] = round(sum(sizes.values()), 1)
-    # What would not be installed without one of them.
+    # What would not be installed without them.
     found["MB without which"] = {}
-    for name in sorted(direct):
-        kept = set().union(*(own[other] for other in direct - {name}))
-        found["MB without which"][name] = round(sum(sizes[one] for one in set(own) - kept), 1)
+    for names in [*([one] for one in sorted(direct)), ["rich", "typer"]]:  # typer needs rich
+        kept = set().union(*(own[other] for other in direct.difference(names)))
+        found["MB without which"][" and ".join(names)] = round(sum(sizes[one] for one in set(own) - kept), 1)
     found["seconds"] = {}
     for case, arguments in CASES.items():
         cold = cold_seconds(arguments)
-        warm = min(seconds(arguments) for _ in range(given.repeats))
-        found["seconds"][case] = {"cold": None if cold is None else round(cold, 2), "warm": round(warm, 3)}
+        warm = min(warm_seconds(arguments) for _ in range(given.repeats))
+        found["seconds"][case] = {"cold": None if cold is None else round(cold, 2), "warm": round(warm, 2)}
     found["milliseconds of imports"] = {case: shares(CASES[case]) for case in list(CASES)[1:]}
     print(json.dumps(found, indent=1))
 
