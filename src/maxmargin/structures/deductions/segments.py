@@ -341,7 +341,7 @@ class TaggedSegments(Segments):
             i = int(np.searchsorted(offsets, at, side="right")) - 1
             label, position = shown(names[int(states[at])]), at - int(offsets[i])
             raise ValueError(
-                f"example {i}: label {label} at position {position} (from 0) is not part of a segment; correct its labels"
+                f"example {i}: label {label} at position {position} (from 0) is not part of a segment; correct it"
             )
         return rows, np.bincount(example, minlength=self.n_examples)
 
