@@ -339,9 +339,9 @@ class TaggedSegments(Segments):
         if wrong.any():
             at = int(np.argmax(wrong))
             i = int(np.searchsorted(offsets, at, side="right")) - 1
-            label, position = shown(names[int(states[at])]), at - int(offsets[i])
+            found, position = shown(names[int(states[at])]), at - int(offsets[i])
             raise ValueError(
-                f"example {i}: label {label} at position {position} (from 0) is not part of a segment; correct it"
+                f"example {i}: label {found} at position {position} (from 0) is not part of a segment; correct it"
             )
         return rows, np.bincount(example, minlength=self.n_examples)
 
