@@ -29,11 +29,11 @@ pytest: $(VENV)/.test-tools $(VENV)/.built
 # Hostile input for every way into the library; FUZZ="--only files --inputs 1000" for a part of it.
 FUZZ ?=
 fuzz: $(VENV)/.test-tools $(VENV)/.built
-	$(BIN)/python benchmarks/fuzz $(FUZZ)
+	$(BIN)/python -m benchmarks.fuzz $(FUZZ)
 
 # The figures of the pages, from the records of the benchmarks in benchmarks/results.
 figures: $(VENV)/.created
-	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python -m benchmarks.figures
 
 # The site: open build/docs/html/index.html. Its gallery has the pictures of the examples that docs-gallery has run;
 # docs-check looks at every page in Chromium, and docs-linkcheck asks other hosts. Sphinx warns of a page when it reads

@@ -1,6 +1,6 @@
 """Fill the figures of Markdown pages from what benchmarks have measured, the records in ``benchmarks/results``.
 
-    python benchmarks/figures.py [--check]
+    python -m benchmarks.figures [--check]
 
 Nobody types a measured number into a page: it stands between two comments, which readers do not see. In a line:
 
@@ -39,7 +39,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from record import RESULTS, ROOT
+from benchmarks.record import RESULTS, ROOT
 
 MARKED = re.compile(
     r"(?ms:^(?P<begin><!-- figures\n)(?P<block>.*?)(?P<middle>\n-->\n).*?^(?P<end><!-- /figures -->)$)"
@@ -50,7 +50,7 @@ MARKER = re.compile(r"<!-- /?figures?\b|<!-- / -->")
 
 def pages() -> list[Path]:
     """The pages that have figures."""
-    return [ROOT / "README.md", ROOT / "benchmarks" / "RESULTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", *sorted(ROOT.glob("benchmarks/**/RESULTS.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 class Object(dict[str, Any]):

@@ -1,6 +1,6 @@
 """Size of the package and of what it needs, and the time until it can be used: one JSON object.
 
-    python benchmarks/package.py [--wheel FILE] [--repeats N]
+    python -m benchmarks.package [--wheel FILE] [--repeats N]
 
 Run it in an environment with the wheel and nothing else. Sizes are those of its files, in MB. Times are seconds of a
 new Python process: the least CPU time of some with files in the memory of the system ("warm"), which a busy machine

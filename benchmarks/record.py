@@ -1,8 +1,8 @@
 """Run a benchmark and keep what it measured; pages take their figures from there.
 
-    python benchmarks/record.py NAME benchmarks/SCRIPT.py [ARGUMENTS ...]
+    python -m benchmarks.record NAME benchmarks.ROOM.SCRIPT [ARGUMENTS ...]
 
-The script prints one JSON object, which becomes the "figures" of ``NAME.json`` in ``benchmarks/results``, in folders as
+The script prints one JSON object, which becomes the "figures" of ``NAME.json`` in ``benchmarks/results``, in rooms as
 the scripts are, with the command, the date, the processor and the version and commit of the library. NAME is a Python
 name, as pages use it in expressions. Nothing is kept of a run that fails. Then ``make figures`` fills the pages.
 
@@ -27,7 +27,7 @@ DATA = Path(os.environ.get("MAXMARGIN_DATA", ROOT.parent / "shared" / "data"))
 """The default folder of the public data sets."""
 
 
-def keep(name: str, script: Path, arguments: list[str], figures: dict[str, Any], *, source: str | None = None) -> None:
+def keep(name: str, module: str, arguments: list[str], figures: dict[str, Any], *, source: str | None = None) -> None:
     """Write the figures of a run that has just ended, with where they come from, as a record.
 
     ``source`` is the commit at the begin of the run.
@@ -36,18 +36,19 @@ def keep(name: str, script: Path, arguments: list[str], figures: dict[str, Any],
 
     if not name.isidentifier():
         raise SystemExit(f"{name!r} is not a Python name: pages could not use it in expressions")
-    path = script.resolve().relative_to(ROOT)
     shown = [one.replace(str(DATA), "$MAXMARGIN_DATA") for one in arguments]
     record = {
-        "benchmark": str(path),
-        "command": " ".join(["python", str(path), *(one if "$" in one else shlex.quote(one) for one in shown)]),
+        "benchmark": module,
+        "command": " ".join(["python", "-m", module, *(one if "$" in one else shlex.quote(one) for one in shown)]),
         "date": datetime.date.today().isoformat(),
         "machine": f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "version": __version__,
         "commit": commit() if source is None else source,
         "figures": figures,
     }
-    file = RESULTS / path.relative_to("benchmarks").with_name(f"{name}.json")
+    place = ROOT.joinpath(*module.split("."))
+    room = place if place.is_dir() else place.parent
+    file = RESULTS / room.relative_to(ROOT / "benchmarks") / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -76,14 +77,14 @@ def main() -> None:
     """Run the benchmark in a process of its own."""
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    name, script, *arguments = sys.argv[1:]
+    name, module, *arguments = sys.argv[1:]
     source, environment = commit(), os.environ | {"MAXMARGIN_DATA": str(DATA)}
     done = subprocess.run(
-        [sys.executable, script, *arguments], stdout=subprocess.PIPE, env=environment, text=True, check=False
+        [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, env=environment, text=True, check=False
     )
     if done.returncode:
         sys.exit(done.returncode)
-    keep(name, Path(script), arguments, json.loads(done.stdout), source=source)
+    keep(name, module, arguments, json.loads(done.stdout), source=source)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,13 @@
-"""Training that is killed and started again ends with the same model: short runs of benchmarks/durability.py."""
+"""Training that is killed and started again ends with the same model: short runs of ``robustness/durability.py``."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-import command_inputs
-import durability
+from benchmarks.robustness import command_inputs, durability
 
 NAMES = ("tag train", "align train", "segment train", "fit", "fit, Extragradient, files")
 

@@ -17,14 +17,12 @@ import numpy as np
 import pytest
 from commands import runner
 
+from benchmarks.robustness import command_inputs
 from maxmargin import _files, _interrupts, model_file
 from maxmargin.cli import app
 from maxmargin.models.base import load
 from maxmargin.optimization.checkpoints.files import PREVIOUS
 from maxmargin.tasks.common.cli.checkpoints import Checkpoints
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-import command_inputs
 
 TAG = ("--columns", "word,pos,label,_", "--label", "label", "--jobs", "1")
 LONG = (*TAG, "--C", "0.1", "--folds", "0", "--tol", "1e-9", "--max-iter", "40")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import runpy
 import subprocess
 import sys
-from pathlib import Path
 
-BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "soak.py"
+from benchmarks.record import ROOT
+from benchmarks.robustness import soak
 
 
 def test_many_fits_leave_nothing_behind():
@@ -16,10 +15,9 @@ def test_many_fits_leave_nothing_behind():
 
     In a process of its own, whose memory no other test has grown and cut up.
     """
-    soak = runpy.run_path(str(BENCHMARK))
-    once = len(soak["KINDS"]) * soak["MANNERS"]
-    command = [sys.executable, str(BENCHMARK), "--fits", str(2 * once), "--first", str(once)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    once = len(soak.KINDS) * soak.MANNERS
+    command = [sys.executable, "-m", "benchmarks.robustness.soak", "--fits", str(2 * once), "--first", str(once)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, cwd=ROOT)
     grown = json.loads(answer.stdout)["grown"]
     assert grown["open_files"] == 0
     assert grown["threads"] == 0

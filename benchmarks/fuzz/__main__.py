@@ -1,7 +1,7 @@
 """Hostile input for every way into the library: files, checkpoints, calls of the public API and of the kernels.
 
-``python benchmarks/fuzz [--inputs N] [--seed S] [--jobs J] [--only NAME ...]`` runs N random inputs for each target and
-prints one JSON object: per target how many inputs were accepted, how many refused with a clear error, and how many
+``python -m benchmarks.fuzz [--inputs N] [--seed S] [--jobs J] [--only NAME ...]`` runs N random inputs for each target
+and prints one JSON object: per target how many inputs were accepted, how many refused with a clear error, and how many
 ended badly (crash, hang, too much memory, an unclear error). The exit code is 1 if any did. ``--only`` takes modules
 ("files") or targets ("files.links"); ``--number K`` runs one input of one target in this process, to debug it.
 """
@@ -13,9 +13,8 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 
-from harness import BAD, find, outcome_of, run
+from benchmarks.fuzz.harness import BAD, find, outcome_of, run, targets
 
 MODULES = ("files", "checkpoints", "calls", "kernels")
 
@@ -26,7 +25,7 @@ def chosen(only: list[str]) -> Iterator[tuple[str, str]]:
     for module in MODULES:
         if only and module not in named:
             continue
-        for target in import_module(module).targets():
+        for target in targets(module):
             if not only or module in only or f"{module}.{target.name}" in only:
                 yield module, target.name
 

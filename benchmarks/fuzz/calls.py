@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from harness import Target
-from spoil import junk, spoiled
 
 import maxmargin as mm
+from benchmarks.fuzz.harness import Target
+from benchmarks.fuzz.spoil import junk, spoiled
 from maxmargin import _memory, features, losses, regions, solvers, structures
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
@@ -709,7 +709,7 @@ def whole_calls() -> dict[str, Call]:
 
 def targets() -> list[Target]:
     """Groups of calls: the library's own, then those of the tasks."""
-    import task_calls
+    from benchmarks.fuzz import task_calls
 
     every = {name: fit_call(name) for name in KINDS}
     settings = {name: settings_call(name) for name in ("chain", "cut", "matching", "candidates", "own")}

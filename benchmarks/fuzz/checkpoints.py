@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import Target
-from mutations import resealed
 
+from benchmarks.fuzz.harness import Target
+from benchmarks.fuzz.mutations import resealed
 from maxmargin import Graph
 from maxmargin.datasets.examples import Examples
 from maxmargin.encoders.cut import CutEncoder

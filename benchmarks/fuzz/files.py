@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import Target
-from mutations import Generator, mutated, resealed
 
 import maxmargin as mm
+from benchmarks.fuzz.harness import Target
+from benchmarks.fuzz.mutations import Generator, mutated, resealed
 from maxmargin.tasks.alignment import WordAligner
 from maxmargin.tasks.alignment.io.bitext import read_bitext, read_sentences
 from maxmargin.tasks.alignment.io.corpus import parse_corpus

@@ -168,7 +168,12 @@ def _work(module: str, name: str, first: int, inputs: int, seed: int, outcomes: 
 
 def find(module: str, name: str) -> Target:
     """A target by the names of its module and its own."""
-    return next(target for target in import_module(module).targets() if target.name == name)
+    return next(target for target in targets(module) if target.name == name)
+
+
+def targets(module: str) -> list[Target]:
+    """The targets of a module of this folder."""
+    return list(import_module(f"benchmarks.fuzz.{module}").targets())
 
 
 def _unclear(target: Target, error: Exception) -> str:

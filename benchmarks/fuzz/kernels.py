@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from harness import Target
-from kernel_calls import TOPICS, Call
+
+from benchmarks.fuzz.harness import Target
+from benchmarks.fuzz.kernel_calls import TOPICS, Call
 
 REFUSES = (ValueError, TypeError, IndexError, ArithmeticError, LookupError)
 """Non-finite scores raise ArithmeticError, examples without an output LookupError, numbers of strings IndexError."""

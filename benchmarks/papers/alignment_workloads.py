@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from page import ROOT
-from runs import Judge, Workload
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import tasks
-
+from benchmarks import workloads
+from benchmarks.papers.runs import Judge, Workload
 from maxmargin.losses import Hamming
 from maxmargin.tasks.alignment import BitextModels, Reference, SentencePair
 from maxmargin.tasks.alignment.annotated import AnnotatedPairs
@@ -75,7 +71,7 @@ def _words(pair: SentencePair) -> tuple[list[str], list[str]]:
 
 def hansards(data: Path) -> Corpus:
     """The 137 annotated pairs, ``train`` first, and the bitext."""
-    return Corpus.of(*tasks.hansards_text(data))
+    return Corpus.of(*workloads.hansards_text(data))
 
 
 def synthetic(n_annotated: int, n_bitext: int) -> Corpus:

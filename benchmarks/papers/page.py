@@ -17,14 +17,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from figures import fill
-from record import DATA, ROOT, keep
+from benchmarks.figures import fill
+from benchmarks.record import DATA, ROOT, keep
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -82,8 +80,12 @@ class Page:
         print(json.dumps({"benchmark": self.name, **self.numbers, "blocks": self._texts}, indent=1))
 
     def _write(self, block: str, numbers: dict[str, Any]) -> None:
-        script = ROOT / "benchmarks" / "papers" / f"{self.name}.py"
-        keep(f"{self.name}_{block}", script, ["--only", block], {"text": self._texts[block], **numbers})
+        keep(
+            f"{self.name}_{block}",
+            f"benchmarks.papers.{self.name}",
+            ["--only", block],
+            {"text": self._texts[block], **numbers},
+        )
         if wrong := fill([self.path]):
             raise SystemExit("\n".join(wrong))
         for name, figure in self._figures.items():

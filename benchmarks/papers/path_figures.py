@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from page import table
-from runs import Curve
+
+from benchmarks.papers.page import table
+from benchmarks.papers.runs import Curve
 
 STYLES: dict[str, dict[str, Any]] = {
     "dual-ex": {"color": "#1f77b4", "marker": ".", "markersize": 4},

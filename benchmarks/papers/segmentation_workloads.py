@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from page import ROOT
-from runs import Judge, Workload
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import scans
-import tasks
 
 import maxmargin as mm
+from benchmarks import workloads
+from benchmarks.papers.runs import Judge, Workload
+from benchmarks.segmentation import scans
 from maxmargin.encoders import CutEncoder
 from maxmargin.encoders.base import Encoder
 from maxmargin.training import Examples, Settings
@@ -25,7 +21,7 @@ Part = tuple[list[mm.Graph], list[np.ndarray]]
 
 def oakland(data: Path, size: int) -> list[Part]:
     """Five scans of so many points to train on, three to validate and three to test: vegetation against the rest."""
-    tasks.need(data / "segmentation/oakland")
+    workloads.need(data / "segmentation/oakland")
     return scans.graphs(list(scans.oakland(data, size)))
 
 
@@ -36,8 +32,8 @@ def streets(size: int) -> list[Part]:
 
 def horses(data: Path, count: int) -> list[Part]:
     """``count`` images to train on, then 20 to validate and 40 to test."""
-    X, y = tasks.horses(data, "dev", 60)
-    return [tasks.horses(data, "train", count), (X[:20], y[:20]), (X[20:], y[20:])]
+    X, y = workloads.horses(data, "dev", 60)
+    return [workloads.horses(data, "train", count), (X[:20], y[:20]), (X[20:], y[20:])]
 
 
 def disks(count: int) -> list[Part]:
@@ -50,7 +46,7 @@ def disks(count: int) -> list[Part]:
             rows, columns = np.mgrid[:12, :16]
             label = ((rows - rng.uniform(4, 8)) ** 2 + (columns - rng.uniform(5, 11)) ** 2 < 16).astype(np.int64)
             color = np.clip(0.4 * label[:, :, None] - 0.2 + rng.normal(scale=0.4, size=(12, 16, 3)), -1, 1)
-            X.append(tasks.image_graph(color))
+            X.append(workloads.image_graph(color))
             y.append(label.ravel())
         parts.append((X, y))
     return parts

@@ -1,6 +1,6 @@
 """The page of St-Arnaud's notes of 2019 on the dual extragradient method: their statements, each with a number.
 
-    python benchmarks/papers/starnaud2019.py [--small] [--only bound restricted memory geometry statements] [--write]
+    python -m benchmarks.papers.starnaud2019 [--small] [--only bound restricted memory geometry statements] [--write]
 
 The notes have no experiments, so all problems are made here: matchings, cuts and chains whose gold outputs come from
 hidden weights and noise. Everything but seconds is reproduced to the last digit shown.
@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from page import Page, table
 
 import maxmargin as mm
+from benchmarks.papers.page import Page, table
 from maxmargin.encoders import ChainEncoder, CutEncoder, Encoder, MatchingEncoder
 from maxmargin.optimization.certificate import Proposal
 from maxmargin.optimization.run import Run

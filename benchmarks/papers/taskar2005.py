@@ -1,27 +1,24 @@
 """The 2005 report (Taskar, Lacoste-Julien, Jordan): Figures 6 and 7, the scaling of its section 6.2, and kernels.
 
-python benchmarks/papers/taskar2005.py [--write] [--only segmentation horses alignment scaling kernels]
+python -m benchmarks.papers.taskar2005 [--write] [--only segmentation horses alignment scaling kernels]
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
-import alignment_workloads as alignment
 import numpy as np
-from page import ROOT, Page, table
-from taskar2005_alignment import corpus, measure_alignment
-from taskar2005_segmentation import measure_horses, measure_segmentation
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import alignment_scaling
-from dice_links import Links, matching
 
 import maxmargin as mm
+from benchmarks.alignment import scaling as alignment_scaling
+from benchmarks.alignment.dice_links import Links, matching
+from benchmarks.papers import alignment_workloads as alignment
+from benchmarks.papers.page import Page, table
+from benchmarks.papers.taskar2005_alignment import corpus, measure_alignment
+from benchmarks.papers.taskar2005_segmentation import measure_horses, measure_segmentation
 from maxmargin.solvers import Stop
 from maxmargin.tasks.alignment import Bitext
 

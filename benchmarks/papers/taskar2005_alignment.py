@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import alignment_workloads as alignment
 import numpy as np
-from page import Page, table
-from path_figures import STYLES, Claim, claims, figure, finish, hump
-from runs import Curve, Rotation, exact, perceptron, radii_of, trace
 
 import maxmargin as mm
+from benchmarks.papers import alignment_workloads as alignment
+from benchmarks.papers.page import Page, table
+from benchmarks.papers.path_figures import STYLES, Claim, claims, figure, finish, hump
+from benchmarks.papers.runs import Curve, Rotation, exact, perceptron, radii_of, trace
 
 
 def corpus(page: Page) -> alignment.Corpus:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import segmentation_workloads as segmentation
-from page import Page, table
-from path_figures import STYLES, Claim, claims, excess, figure, finish
-from runs import Curve, Workload, exact, perceptron, radii_of, trace
 
 import maxmargin as mm
+from benchmarks.papers import segmentation_workloads as segmentation
+from benchmarks.papers.page import Page, table
+from benchmarks.papers.path_figures import STYLES, Claim, claims, excess, figure, finish
+from benchmarks.papers.runs import Curve, Workload, exact, perceptron, radii_of, trace
 
 
 def four_methods(work: Workload, iterations: int, tol: float, jobs: int) -> dict[str, Curve]:

@@ -1,20 +1,20 @@
 """The 2006 paper (Taskar, Lacoste-Julien, Jordan): Figures 2a and 2b, extragradient against the averaged perceptron.
 
-python benchmarks/papers/taskar2006.py [--write] [--only segmentation alignment]
+python -m benchmarks.papers.taskar2006 [--write] [--only segmentation alignment]
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import alignment_workloads as alignment
 import numpy as np
-import segmentation_workloads as segmentation
-from page import Page, table
-from path_figures import Claim, claims, figure
-from runs import Curve, Workload, perceptron, trace
 
 import maxmargin as mm
+from benchmarks.papers import alignment_workloads as alignment
+from benchmarks.papers import segmentation_workloads as segmentation
+from benchmarks.papers.page import Page, table
+from benchmarks.papers.path_figures import Claim, claims, figure
+from benchmarks.papers.runs import Curve, Workload, perceptron, trace
 
 ERROR, LOSS, PERCEPTRON = "#1f77b4", "#7f7f7f", "#9467bd"
 

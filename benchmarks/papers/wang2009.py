@@ -1,6 +1,6 @@
 """The page of Wang and Shawe-Taylor (2009): LP column generation, on GENIA part-of-speech tags and on 100-best lists.
 
-    python benchmarks/papers/wang2009.py [--data ../shared/data] [--only spiral letter genia size bound smt] [--write]
+    python -m benchmarks.papers.wang2009 [--data ../shared/data] [--only spiral letter genia size bound smt] [--write]
 
 GENIA: the first 6,700 sentences, five samplings of 5,700 to train on and 1,000 to test on; features are the word and
 the tag before it, weights >= 0. All times are CPU seconds of one thread.
@@ -18,12 +18,12 @@ from functools import partial
 from itertools import chain, product
 from typing import Any
 
-import bleu
 import numpy as np
 import scipy.sparse as sp
-from page import Page, table
 
 import maxmargin as mm
+from benchmarks.papers import bleu
+from benchmarks.papers.page import Page, table
 from maxmargin.losses import Hamming
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start

@@ -1,6 +1,6 @@
 """The 2007 report (Yu, Rousu): seconds and objectives of restricted simplicial decomposition, which it leaves open.
 
-python benchmarks/papers/yu2007.py [--write] [--only margin slack rounds finite claims]
+python -m benchmarks.papers.yu2007 [--write] [--only margin slack rounds finite claims]
 
 The report has no experiments. Its methods run here as it states them (``SimplicialDecomposition.plain()``: exact
 masters) on its applications: cuts (Weizmann horses), matchings (Hansards), and chains (OCR letters) for slack
@@ -9,7 +9,6 @@ rescaling, which is exact there. Seconds are CPU seconds of one thread, so that 
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -18,13 +17,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from page import ROOT, Page, table
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from tasks import grid_edges, hansards, horses, letters
-from timing import significant, timed
 
 import maxmargin as mm
+from benchmarks.papers.page import Page, table
+from benchmarks.timing import significant, timed
+from benchmarks.workloads import grid_edges, hansards, horses, letters
 from maxmargin.encoders import ChainEncoder, CutEncoder, MatchingEncoder
 from maxmargin.optimization.run import Run
 from maxmargin.optimization.solver import Start

@@ -1,6 +1,6 @@
 """Rerankers on the Hansards and on made transcripts of speech, beside what people use. Prints one JSON object.
 
-    python benchmarks/reranking [--only hansards rivals speech sparse] [--seeds 5] [--jobs 2] [--small] [--plots docs]
+    python -m benchmarks.reranking [--only hansards rivals speech sparse] [--seeds 5] [--jobs 2] [--small] ...
 
 - ``hansards``: cross-validated corpus BLEU of all methods on 100-best lists of two systems, 100 sentences each, with
   dense features and with sparse ones beside them.
@@ -8,7 +8,7 @@
 - ``speech``: two scores and the length of 2,600 made lists of 100, tuned to the word error rate, against grids.
 - ``sparse``: a million sparse features (benchmarks/reranking/sparse.py).
 
-The speed of MERT: benchmarks/mert.py.
+The speed of MERT: benchmarks/reranking/mert.py.
 """
 
 from __future__ import annotations
@@ -20,19 +20,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.reranking import hansards, rivals, speech
+from benchmarks.workloads import DATA
 
-import hansards
-import rivals
-import speech
-from tasks import DATA
-
-SPARSE = Path(__file__).with_name("sparse.py")
 SMALL_SPARSE = ("--lists", "200", "--hypotheses", "20", "--features", "20000", "--masters", "25", "--limit", "5")
 
 
 def main() -> None:
-    parts = ["hansards", "rivals", "speech", *(["sparse"] if SPARSE.exists() else [])]
+    parts = ["hansards", "rivals", "speech", "sparse"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the public data sets")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts)
@@ -51,7 +46,7 @@ def main() -> None:
     if "speech" in options.only:
         found["speech"] = speech.measure(260 if options.small else 2600, options.jobs, options.plots)
     if "sparse" in options.only:
-        command = [sys.executable, str(SPARSE), *(SMALL_SPARSE if options.small else ())]
+        command = [sys.executable, "-m", "benchmarks.reranking.sparse", *(SMALL_SPARSE if options.small else ())]
         found["sparse"] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     if options.plots is not None and "hansards" in found:
         found["hansards"]["plot"] = hansards.plot(found["hansards"], found.get("rivals", {}), options.plots)

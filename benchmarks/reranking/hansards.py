@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from held_out import SYSTEMS, Chooser, account, choices, parts, read, settings_of
 
 import maxmargin as mm
+from benchmarks.reranking.held_out import SYSTEMS, Chooser, account, choices, parts, read, settings_of
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder
 from maxmargin.tasks.reranking.metrics.resampling import score

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tasks import need
 
+from benchmarks.workloads import need
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.resampling import mean_interval
 from maxmargin.tasks.reranking.encoder.reranking import RerankingEncoder

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hansards import FEATURES, table
-from held_out import SYSTEMS, Chooser, Part, read, settings_of
 
+from benchmarks.reranking.hansards import FEATURES, table
+from benchmarks.reranking.held_out import SYSTEMS, Chooser, Part, read, settings_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.reranking.tuning.base import Method, Tuned, TuningLists
 from maxmargin.tasks.reranking.tuning.pro import Pro

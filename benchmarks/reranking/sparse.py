@@ -1,6 +1,6 @@
 """Max-margin training of a million sparse features: seconds, memory and certified gaps; masters as columns grow.
 
-    python benchmarks/reranking/sparse.py [--lists 5000] [--hypotheses 100] [--features 1000000] [--only MODEL ...]
+    python -m benchmarks.reranking.sparse [--lists 5000] [--hypotheses 100] [--features 1000000] [--only MODEL ...]
 
 A made task: every list has 300 features of its own, drawn with a Zipf distribution from all, and each hypothesis 30 to
 60 of them; the quality of a hypothesis is the sum of hidden weights of its features, one in ten of which matter, and
@@ -158,7 +158,7 @@ def main() -> None:
         return
     models = {}
     for name in options.only:
-        command = [sys.executable, __file__, "--one", name, "--lists", str(shape[0])]
+        command = [sys.executable, "-m", "benchmarks.reranking.sparse", "--one", name, "--lists", str(shape[0])]
         command += ["--hypotheses", str(shape[1]), "--features", str(shape[2])]
         models[name] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     grown = masters(options.masters, 100, 100_000, options.limit)

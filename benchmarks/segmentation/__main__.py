@@ -1,6 +1,6 @@
 """Segmentation of horses (images) and streets (laser scans), and its speed. Prints one JSON object.
 
-    python benchmarks/segmentation [--only horses scans speed flow] [--seeds 3] [--jobs 2] [--plots docs]
+    python -m benchmarks.segmentation [--only horses scans speed flow] [--seeds 3] [--jobs 2] [--plots docs]
 
 - ``horses``: 100 training and 60 dev images. Wrong pixels and IoU of (a) the node classifier alone, (b) a cut tuned by
   a grid on the same probabilities, (c) averaged perceptron, (d) extragradient, (e) dual extragradient, (f) the default
@@ -8,23 +8,18 @@
 - ``scans``: eight laser scans of Oakland, cross-validated by whole scans: ground against the rest, vegetation against
   facade, five classes; thinned to the papers' 7,000 points a scan and with all points.
 - ``speed``: a photograph of one million pixels, a scan of one million points, strokes of seeds.
-- ``flow``: minimum cuts against PyMaxflow (benchmarks/max_flow.py).
+- ``flow``: minimum cuts against PyMaxflow (benchmarks/kernels/max_flow.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import horses
-import oakland
-import speed
-from tasks import DATA
+from benchmarks.segmentation import horses, oakland, speed
+from benchmarks.workloads import DATA
 
 
 def main() -> None:
@@ -49,7 +44,7 @@ def main() -> None:
     if "speed" in chosen:
         found["speed"] = speed.measure(options.jobs)
     if "flow" in chosen:
-        import max_flow
+        from benchmarks.kernels import max_flow
 
         found["flow"] = max_flow.measure(["photograph", "drawn"], with_expansion=False)
     print(json.dumps(found, indent=1))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tasks import need
 
 import maxmargin as mm
+from benchmarks.workloads import need
 from maxmargin.tasks.segmentation import ImageEncoder, ImageExtractor, LabeledImages, learn_codes
 from maxmargin.tasks.segmentation.model import ImageSegmenterModel
 from maxmargin.tasks.segmentation.training import (

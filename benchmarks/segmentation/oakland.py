@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tasks import need
 
+from benchmarks.workloads import need
 from maxmargin.tasks.segmentation import ScanEncoder, ScanExtractor, parse_classes, read_scan
 from maxmargin.tasks.segmentation.io.scans import point_classes
 from maxmargin.tasks.segmentation.training import SCAN_SETTINGS, StageSettings, train_segmenter

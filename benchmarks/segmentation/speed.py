@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import numpy as np
-from scans import synthetic_scans
 
+from benchmarks.segmentation.scans import synthetic_scans
 from maxmargin.tasks.segmentation import ScanSegmenter, Segmenter
 from maxmargin.tasks.segmentation.drawings import drawn_pictures
 

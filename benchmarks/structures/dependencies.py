@@ -1,6 +1,6 @@
 """Projective dependency trees: tokens per second of the best tree, of first and second order; prints one JSON object.
 
-    python benchmarks/structures/dependencies.py [--conllu FILE] [--sentences 400]
+    python -m benchmarks.structures.dependencies [--conllu FILE] [--sentences 400]
 
 Sentences have the lengths of those of a CoNLL-U file (may be gzipped), or drawn ones, 1 to 80 tokens and 15 on average.
 Scores are random; one thread, CPU time, batches of a million parts.
@@ -18,20 +18,16 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
+from benchmarks.timing import significant, timed
 from maxmargin.features import PartFeatures, Stacked
 from maxmargin.structures import ProjectiveTrees
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from timing import significant, timed
 
 SYSTEMS: dict[str, dict[str, Any]] = {
     "arcs": {},

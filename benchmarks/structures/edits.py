@@ -1,6 +1,6 @@
 """Edit alignments: time of scores against string-distance libraries, and names matched; prints one JSON object.
 
-    python benchmarks/structures/edits.py [--seeds 5]
+    python -m benchmarks.structures.edits [--seeds 5]
 
 Speed: scores of pairs of random strings of 8, 15 and 60 letters, microseconds of CPU time of a pair on one thread, the
 best of several repeats. Ours have a score for every pair of symbols and every deleted and inserted symbol, and affine
@@ -28,10 +28,10 @@ import numpy as np
 import maxmargin as mm
 from maxmargin.encoders.deductions.edits import EditEncoder
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 import learned_edit_distance as names
-from timing import significant, timed
+
+from benchmarks.timing import significant, timed
 
 LETTERS = string.ascii_lowercase
 

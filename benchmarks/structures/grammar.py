@@ -1,6 +1,6 @@
 """Constituency trees: labeled F1 on a treebank, sentences per second, and time of the kernels; prints one JSON object.
 
-    python benchmarks/structures/grammar.py [--data FOLDER] [--passes 8] [--test]
+    python -m benchmarks.structures.grammar [--data FOLDER] [--passes 8] [--test]
 
 Without --data: the kernels of trees of spans and of derivations, milliseconds of CPU time on one thread by length.
 
@@ -24,7 +24,6 @@ import json
 import math
 import re
 import resource
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -35,10 +34,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import maxmargin as mm
+from benchmarks.timing import significant, timed
 from maxmargin.structures import Derivations, Spans
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from timing import significant, timed
 
 PUNCTUATION = {",", ":", "``", "''", "."}
 """Tags whose tokens evalb leaves out."""

@@ -1,6 +1,6 @@
 """Handwritten words with hidden sub-labels and with partly unknown labels; prints one JSON object.
 
-    python benchmarks/structures/latent.py [--data FOLDER] [--tol 0.05] [--only PART]
+    python -m benchmarks.structures.latent [--data FOLDER] [--tol 0.05] [--only PART]
 
 OCR letters, 128 pixels, one thread. A letter is written in several ways: ``LatentSVM(ChainSVM(), n_sublabels=k)`` gives
 each label k hidden ones. Folds 1 to 9 for training, fold 0 for testing; C, for each k on its own, by training on folds
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,10 +23,8 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tasks import DATA, letters
-from timing import significant, timed
+from benchmarks.timing import significant, timed
+from benchmarks.workloads import DATA, letters
 
 GRID, SUBLABELS, ROUNDS, LABELS = (0.3, 1.0, 3.0), (1, 2, 3), 4, 26
 Words = tuple[list[np.ndarray], list[Any]]

@@ -1,6 +1,6 @@
 """Non-projective trees: time of the best tree, of the k best, of marginals and of projections; prints one JSON object.
 
-    python benchmarks/structures/nonprojective.py [--most 500] [--conllu FILE] [--sentences 400]
+    python -m benchmarks.structures.nonprojective [--most 500] [--conllu FILE] [--sentences 400]
 
 Sentences with all arcs, one label. Scores are normal ("normal"), or normal with 3 added to the arcs of a random tree
 with one root ("tree"), as those of a parser that is often right. Microseconds of CPU time of one sentence, on one
@@ -22,20 +22,16 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import maxmargin as mm
+from benchmarks.structures.dependencies import lengths_of
+from benchmarks.structures.projections import projections
+from benchmarks.timing import significant, timed
 from maxmargin.structures import NonProjectiveTrees
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from dependencies import lengths_of
-from projections import projections
-from timing import significant, timed
 
 SIZES = (10, 25, 50, 100, 200, 500)
 

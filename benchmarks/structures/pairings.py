@@ -1,6 +1,6 @@
 """Pairings: time of the best matching and of projections, and disulfide bonds; prints one JSON object.
 
-    python benchmarks/structures/pairings.py [--data FOLDER] [--most 300]
+    python -m benchmarks.structures.pairings [--data FOLDER] [--most 300]
 
 Graphs are complete, with scores that are uniform, or fall with the distance of points in a square, or have triangles of
 large scores, which only odd sets explain. rustworkx takes whole numbers only: it gets the scores times a million, and
@@ -20,7 +20,6 @@ import csv
 import itertools
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,9 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
+from benchmarks.structures.projections import projections
+from benchmarks.timing import significant, timed
 from maxmargin.structures import Pairing
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from projections import projections
-from timing import significant, timed
 
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Values of C to choose from."""

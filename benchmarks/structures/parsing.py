@@ -1,6 +1,6 @@
 """Parsers on a treebank: accuracy, tokens per second and seconds of training; prints one JSON object.
 
-    python benchmarks/structures/parsing.py TRAIN.conllu.gz DEV.conllu.gz [--passes 8]
+    python -m benchmarks.structures.parsing TRAIN.conllu.gz DEV.conllu.gz [--passes 8]
 
 One thread, CPU seconds. Accuracy is that of CoNLL 2018 on the dev sentences with the tags of the file. Beside it two
 limits: the best that trees without crossing arcs can have, and the UAS of attaching each word to the one before it.

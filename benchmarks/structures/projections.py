@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from timing import significant, timed
 
 import maxmargin as mm
+from benchmarks.timing import significant, timed
 from maxmargin.structures import Structure
 
 

@@ -1,6 +1,6 @@
 """Segments against chains: time of the argmax, and F1 and time of chunking; prints one JSON object.
 
-    python benchmarks/structures/segments.py [--data FOLDER] [--sentences 8936]
+    python -m benchmarks.structures.segments [--data FOLDER] [--sentences 8936]
 
 Argmax: 2,000 random sentences of 5 to 44 tokens with 11 types of chunks, as BIO tags; nanoseconds of CPU time per token
 on one thread, the best of several repeats, and the time of a copy of the scores, which is the speed of memory.
@@ -16,9 +16,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import resource
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,11 +24,10 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
+from benchmarks.record import DATA
+from benchmarks.timing import significant, timed
 from maxmargin.structures import Chain, TaggedSegments, TransitionConstraints
 from maxmargin.tasks.tagging import SequenceTagger
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from timing import significant, timed
 
 FIRST = 7500
 """Training sentences of the comparison on dev sentences."""
@@ -115,9 +112,8 @@ def compared(train: Sentences, test: Sentences) -> dict[str, Any]:
 
 def main() -> None:
     """Run the benchmark."""
-    shared = Path(__file__).resolve().parents[3] / "shared" / "data"
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MAXMARGIN_DATA", shared)))
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--sentences", type=int, default=8936, help="training sentences")
     given = parser.parse_args()
     with mm.threads(1):

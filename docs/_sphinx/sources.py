@@ -12,14 +12,18 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "examples" / "gallery"
 
+MEASURED = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/RESULTS.md"))
+"""The folders of benchmarks that have a page of results."""
+
 ELSEWHERE = {
     "CHANGELOG.md": "changelog",
-    "benchmarks/RESULTS.md": "reference/benchmarks",
+    "benchmarks/RESULTS.md": "reference/benchmarks/index",
     "CODE_OF_CONDUCT.md": "extending/code-of-conduct",
     "CONTRIBUTING.md": "extending/contributing",
     "SECURITY.md": "extending/security",
     "README.md": "get-started/overview",
     "examples/gallery": "gallery/index",
+    **{f"benchmarks/{room}/RESULTS.md": f"reference/benchmarks/{room}" for room in MEASURED},
 }
 """Pages that come from outside of docs, by their path in the repository."""
 

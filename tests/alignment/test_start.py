@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from maxmargin.tasks.alignment import WordAligner, evaluate
 from maxmargin.tasks.alignment.start import BOUND, StartWeights, traveling_model
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 
 def test_the_packaged_weights_have_the_names_of_the_features():
@@ -23,7 +18,7 @@ def test_the_packaged_weights_have_the_names_of_the_features():
 
 
 def test_the_script_makes_the_packaged_weights():
-    from alignment_weights import KNOWN, made
+    from benchmarks.alignment.weights import KNOWN, made
 
     _, found = made(tol=1e-2)
     packaged = StartWeights.packaged().carried(traveling_model(2))

@@ -145,9 +145,18 @@ def fault(words: list[str]) -> str:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         asked = ",".join(re.findall(r"maxmargin\[(.*?)\]", " ".join(rest))).split(",")
         return "" if {*asked} <= {*project["optional-dependencies"], ""} else "no such extra"
+    if Path(name).name == "python" and rest[0] == "-m" and rest[1].startswith("benchmarks."):
+        module, *arguments = rest[3:] if rest[1] == "benchmarks.record" else rest[1:]
+        return script_fault(benchmark(module), arguments)
     if name == "python" and not rest[0].startswith("-"):
         return script_fault(ROOT / rest[0], rest[1:])
     return ""
+
+
+def benchmark(module: str) -> Path:
+    """The file of a benchmark, or its folder."""
+    place = ROOT.joinpath(*module.split("."))
+    return place if place.is_dir() else place.with_suffix(".py")
 
 
 def script_fault(script: Path, arguments: list[str]) -> str:
@@ -170,9 +179,9 @@ def script_fault(script: Path, arguments: list[str]) -> str:
         ("maxmargin version now", "too many arguments: now"),
         ("make dome", "no such target"),
         ("python -m pip install maxmargin[plots]", "no such extra"),
-        ("python benchmarks/letter.py", "no such script"),
-        ("python benchmarks/letters.py --tool 1", "no option --tool"),
-        ("python benchmarks/letters.py --tol 1", ""),
+        ("python -m benchmarks.letter", "no such script"),
+        ("python -m benchmarks.solvers.letters --tool 1", "no option --tool"),
+        ("python -m benchmarks.solvers.letters --tol 1", ""),
     ],
 )
 def test_faults_of_shown_commands_are_found(words: str, wrong: str) -> None:

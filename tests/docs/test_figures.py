@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from pages import ROOT, name_of
+from pages import name_of
 
-RECORDS = sorted((ROOT / "benchmarks" / "results").rglob("*.json"))
+from benchmarks import figures
+from benchmarks.record import RESULTS, ROOT
 
-
-@pytest.fixture(scope="module")
-def figures() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import figures
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-    return figures
+RECORDS = sorted(RESULTS.rglob("*.json"))
 
 
-def test_pages_have_the_figures_of_the_records(figures: ModuleType) -> None:
+def test_pages_have_the_figures_of_the_records() -> None:
     names = figures.measured()
     for page in figures.pages():
         text = page.read_text(encoding="utf-8")
@@ -33,11 +24,12 @@ def test_pages_have_the_figures_of_the_records(figures: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
-def test_records_name_a_benchmark_and_the_run(record: Path, figures: ModuleType) -> None:
+def test_records_name_a_benchmark_and_the_run(record: Path) -> None:
     found = json.loads(record.read_text(encoding="utf-8"))
     texts = [page.read_text(encoding="utf-8") for page in figures.pages()]
-    assert (ROOT / found["benchmark"]).exists()
-    assert found["command"].startswith(f"python {found['benchmark']}")
+    script = ROOT.joinpath(*found["benchmark"].split("."))
+    assert script.with_suffix(".py").exists() or (script / "__main__.py").exists()
+    assert found["command"].startswith(f"python -m {found['benchmark']}")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
     assert found["machine"]
     assert found["figures"]
@@ -50,7 +42,7 @@ NAMES = {"speed": {"ours": 1234.5, "theirs": None, "rows": [{"n": 10, "ms": 0.04
 
 
 @pytest.fixture
-def names(figures: ModuleType) -> dict[str, object]:
+def names() -> dict[str, object]:
     return json.loads(json.dumps(NAMES), object_hook=figures.Object)
 
 
@@ -68,12 +60,12 @@ def names(figures: ModuleType) -> dict[str, object]:
         ("0.0:2s", "0"),
     ],
 )
-def test_a_figure_in_a_line(template: str, filled: str, figures: ModuleType, names: dict[str, object]) -> None:
+def test_a_figure_in_a_line(template: str, filled: str, names: dict[str, object]) -> None:
     page = f"The figure <!-- figure {template} -->old<!-- / -->, and another."
     assert figures.filled(page, names) == page.replace("old", filled)
 
 
-def test_a_table_has_a_line_for_each_row(figures: ModuleType, names: dict[str, object]) -> None:
+def test_a_table_has_a_line_for_each_row(names: dict[str, object]) -> None:
     begin = (
         "<!-- figures\nlet rows = speed.rows\n| n | ms |\n|--:|--:|\nfor row in rows: | {row.n} | {row.ms:2s} |\n-->\n"
     )
@@ -85,7 +77,7 @@ def test_a_table_has_a_line_for_each_row(figures: ModuleType, names: dict[str, o
     assert figures.broken(new) == []
 
 
-def test_names_hold_in_the_rest_of_the_page(figures: ModuleType, names: dict[str, object]) -> None:
+def test_names_hold_in_the_rest_of_the_page(names: dict[str, object]) -> None:
     page = "<!-- figures\nlet low = min(row.ms for row in speed.rows)\n-->\n<!-- /figures -->\n\nAt least <!-- figure "
     assert figures.filled(f"{page}low:2s -->1<!-- / --> ms", names) == f"{page}low:2s -->0.042<!-- / --> ms"
 
@@ -99,10 +91,10 @@ def test_names_hold_in_the_rest_of_the_page(figures: ModuleType, names: dict[str
         "A paragraph that would end here:\n<!-- figure speed.ours -->1,234<!-- / --> is in the next one.",
     ],
 )
-def test_broken_markers_are_found(page: str, figures: ModuleType) -> None:
+def test_broken_markers_are_found(page: str) -> None:
     assert figures.broken(page)
 
 
-def test_a_name_that_was_not_measured_is_an_error(figures: ModuleType, names: dict[str, object]) -> None:
+def test_a_name_that_was_not_measured_is_an_error(names: dict[str, object]) -> None:
     with pytest.raises(AttributeError, match="there is no 'our' beside 'ours'"):
         figures.filled("a <!-- figure speed.our -->1<!-- / -->", names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from pathlib import Path
 
@@ -13,10 +12,7 @@ if not Path("/proc/self/clear_refs").exists():
 pytest.importorskip("skimage", reason="segmentation needs the images extra")
 pytest.importorskip("matplotlib", reason="plots need the plot extra")
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "fuzz"))
-
-import calls
-import harness
+from benchmarks.fuzz import calls, harness
 
 INPUTS = {"alignment": 10, "reranking": 20, "segmentation": 20, "fit": 30, "whole": 20}
 """Of targets that train models; of others there are more."""

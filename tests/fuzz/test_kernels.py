@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import inspect
 import sys
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.fuzz.harness import outcome_of, targets
+from benchmarks.fuzz.kernel_calls import TOPICS
 from maxmargin import _kernels
 from maxmargin.tasks import _kernels as task_kernels
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "fuzz"))
-outcome_of = import_module("harness").outcome_of
-TARGETS = {target.name: target for target in import_module("kernels").targets()}
-TOPICS = import_module("kernel_calls").TOPICS
+TARGETS = {target.name: target for target in targets("kernels")}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness reads memory the way Linux shows it")

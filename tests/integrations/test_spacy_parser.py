@@ -69,7 +69,7 @@ def tree_of(tokens):
 
 
 def test_trees_are_those_of_the_parser(nlp, parser):
-    assert nlp.get_pipe("maxmargin_parser").model.columns == ("word", "upos")
+    assert nlp.get_pipe("maxmargin_parser").load().columns == ("word", "upos")
     docs = [doc_of(nlp, text.split()) for text in TREES]
     for doc, (text, (heads, relations)) in zip(nlp.pipe(docs, batch_size=3), TREES.items(), strict=True):
         found, _ = parser.predict([rows(text)])[0]

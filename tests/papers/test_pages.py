@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(page.stem for page in (ROOT / "docs" / "papers").glob("*.md") if page.stem != "index")
-COMMANDS = ROOT / "benchmarks" / "papers"
 
 
 def headers(markdown: str) -> list[list[str]]:
@@ -29,10 +28,9 @@ def test_command_runs_at_small_size_and_measures_every_block_of_its_page(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(COMMANDS))
-    command = str(COMMANDS / f"{page}.py")
+    command = f"benchmarks.papers.{page}"
     monkeypatch.setattr(sys, "argv", [command, "--small", "--jobs", "1"])
-    runpy.run_path(command, run_name="__main__")
+    runpy.run_module(command, run_name="__main__")
     printed = json.loads(capsys.readouterr().out)
     assert printed["benchmark"] == page
     text = (ROOT / "docs" / "papers" / f"{page}.md").read_text(encoding="utf-8")
@@ -45,6 +43,6 @@ def test_command_runs_at_small_size_and_measures_every_block_of_its_page(
         assert found == wanted, f"block {block} of {page}.md is stale: measure it again"
     monkeypatch.setattr(sys, "argv", [command, "--help"])
     with pytest.raises(SystemExit, match="0"):
-        runpy.run_path(command, run_name="__main__")
+        runpy.run_module(command, run_name="__main__")
     help_text = capsys.readouterr().out
     assert all(block in help_text for block, _ in blocks)

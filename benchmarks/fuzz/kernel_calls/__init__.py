@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from numpy.random import Generator
 
-from kernel_calls import solvers, structures, tasks
-from kernel_calls.call import Call
+from benchmarks.fuzz.kernel_calls import solvers, structures, tasks
+from benchmarks.fuzz.kernel_calls.call import Call
 
 TOPICS: dict[str, Callable[[Generator], list[Call]]] = {**structures.TOPICS, **solvers.TOPICS, **tasks.TOPICS}
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from kernel_calls.call import Call, bound, i32, i64, method, offsets, real, some
+from benchmarks.fuzz.kernel_calls.call import Call, bound, i32, i64, method, offsets, real, some
 from maxmargin import _kernels as core
 
 FREE = np.zeros(0, dtype=np.uint8)

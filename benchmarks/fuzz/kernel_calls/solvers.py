@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from kernel_calls.call import Call, bound, i32, i64, method, offsets, real, sizes, some
-from kernel_calls.online import examples_of
+from benchmarks.fuzz.kernel_calls.call import Call, bound, i32, i64, method, offsets, real, sizes, some
+from benchmarks.fuzz.kernel_calls.online import examples_of
 from maxmargin import _kernels as core
 
 

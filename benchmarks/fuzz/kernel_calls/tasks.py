@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from kernel_calls.call import Call, bound, i32, i64, method, offsets, real, sizes, some
+from benchmarks.fuzz.kernel_calls.call import Call, bound, i32, i64, method, offsets, real, sizes, some
 from maxmargin.tasks import _kernels as tasks
 
 

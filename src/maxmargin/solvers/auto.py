@@ -1,7 +1,7 @@
 """Which solver fits a problem: the choice behind ``solver="auto"``, with the reason.
 
-The rules follow what ``benchmarks/solvers.py`` and, for a ridge penalty, ``benchmarks/auto.py`` measured, see
-docs/how-to/choosing-a-solver.md.
+The rules follow what ``benchmarks/solvers/comparison.py`` and, for a ridge penalty, ``benchmarks/solvers/auto.py``
+measured, see docs/how-to/choosing-a-solver.md.
 """
 
 from __future__ import annotations

@@ -54,15 +54,10 @@ class ModelPipe(Pipe):  # type: ignore[misc]
 
     @property
     def model(self) -> Any:
-        """The model. What is assigned may be a fitted estimator, its model, or the name of a model file."""
-        if self._model is None and self._path is not None and self._path.exists():
-            self.model = self._path
-        if self._model is None:
-            given = "no model was given" if self._path is None else f"there is no model file {str(self._path)!r}"
-            raise ValueError(
-                f"{self.name}: {given}; name the file of one in the config, {{'model': 'FILE'}}, or assign a trained "
-                f"one to nlp.get_pipe({self.name!r}).model"
-            )
+        """The model, None before there is one. What is assigned may be a fitted estimator, its model, or a file name.
+
+        Reading it opens no file and raises no error, as spaCy looks for such attributes when it makes a pipeline.
+        """
         return self._model
 
     @model.setter
@@ -72,6 +67,18 @@ class ModelPipe(Pipe):  # type: ignore[misc]
         model = given_model(given, self.kind(), self._n_jobs)
         self.check(model)
         self._model = model
+
+    def load(self) -> Any:
+        """Return the model, whose file is opened now if it was not before."""
+        if self._model is None and self._path is not None and self._path.exists():
+            self.model = self._path
+        if self._model is None:
+            given = "no model was given" if self._path is None else f"there is no model file {str(self._path)!r}"
+            raise ValueError(
+                f"{self.name}: {given}; name the file of one in the config, {{'model': 'FILE'}}, or assign a trained "
+                f"one to nlp.get_pipe({self.name!r}).model"
+            )
+        return self._model
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate a document, and return it."""
@@ -93,7 +100,7 @@ class ModelPipe(Pipe):  # type: ignore[misc]
         """Write the model into a folder, which is made; with ``exclude=["model"]`` the folder alone."""
         Path(path).mkdir(parents=True, exist_ok=True)
         if PART not in exclude:
-            self.model.save(Path(path) / FILE)
+            self.load().save(Path(path) / FILE)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> ModelPipe:
         """Take the model of a folder that :meth:`to_disk` has written. Nothing in the file is ever executed.

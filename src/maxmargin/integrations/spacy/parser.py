@@ -80,10 +80,11 @@ class MaxMarginParser(ModelPipe):
         """See :meth:`ModelPipe.annotate`."""
         by_doc = [sentences_of(doc) for doc in docs]
         sentences = [tokens for own in by_doc for tokens in own]
-        names = ["form" if column == "word" else column for column in self.model.columns]
-        cells = self.columns.cells(self.model.columns, sentences)
+        model = self.load()
+        names = ["form" if column == "word" else column for column in model.columns]
+        cells = self.columns.cells(model.columns, sentences)
         given = [[{name: cell or "_" for name, cell in zip(names, row, strict=True)} for row in one] for one in cells]
-        trees = iter(self.model.predict(given) if given else [])
+        trees = iter(model.predict(given) if given else [])
         for doc, own in zip(docs, by_doc, strict=True):
             _set_trees(doc, [(tokens, *next(trees)) for tokens in own])
 

@@ -105,13 +105,14 @@ class MaxMarginTagger(ModelPipe):
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         """See :meth:`ModelPipe.annotate`; where labels depend on other sentences, on those of their document."""
-        for block in [[doc] for doc in docs] if self.model.reach else [docs]:
-            self._annotate(block)
+        model = self.load()
+        for block in [[doc] for doc in docs] if model.reach else [docs]:
+            self._annotate(model, block)
 
-    def _annotate(self, docs: Sequence[Doc]) -> None:
+    def _annotate(self, model: Any, docs: Sequence[Doc]) -> None:
         sentences = [tokens for doc in docs for tokens in sentences_of(doc)]
-        rows = self.model.rows(self.columns.cells(self.model.columns, sentences))
-        codes, names = self.model.best(rows), self.labels
+        rows = model.rows(self.columns.cells(model.columns, sentences))
+        codes, names = model.best(rows), self.labels
         flat = [token for tokens in sentences for token in tokens]
         if self.attribute in ("ents", "spans"):
             self._set_spans(docs, flat, codes, rows.offsets)

@@ -134,7 +134,7 @@ class BregmanSolver(SaddlePointSolver):
         """The geometry that "auto" stands for: entropic for the structures with a sum-product kernel and for L1 balls.
 
         Sum-product costs one pass over a chain where a projection costs one for every vertex it needs, and runs need no
-        more iterations (benchmarks/extragradient.py).
+        more iterations (benchmarks/solvers/extragradient.py).
         """
         if self.geometry != "auto":
             return self.geometry

@@ -19,7 +19,7 @@ from maxmargin.tasks.alignment.metrics.scores import Scores
 from maxmargin.training import BestGood, Examples
 
 WHY = "alignments, a few hundred weights: simplicial decomposition, two to four times faster here than the others"
-"""Measured by benchmarks/alignment_hansards.py."""
+"""Measured by benchmarks/alignment/hansards.py."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,7 +2,7 @@
 
 Posteriors, positions, spelling and frequencies mean the same in every language, so their weights travel. Those of word
 pairs (the group ``lexical``) and of extra columns do not, and are left out. The weights of the package were learned
-from its English-French pairs (``benchmarks/alignment_weights.py``); they are symmetric, so that it does not matter
+from its English-French pairs (``benchmarks/alignment/weights.py``); they are symmetric, so that it does not matter
 which language is the source.
 """
 

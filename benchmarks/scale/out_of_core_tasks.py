@@ -1,0 +1,124 @@
+"""Peak memory of building and training on datasets of the tasks as the data grow tenfold, against training in memory.
+
+    python -m benchmarks.scale.out_of_core_tasks [--tasks align rerank segment] [--size 2000]
+
+Made-up sentence pairs of 20 words (links known), lists of 100 hypotheses with 15 features, and drawn pictures of 96 x
+128 pixels (a tenth as many of these). Each run is a process of its own; its peak is ``ru_maxrss``, with the mapped
+pages of files. Prints a JSON object per run: peak in MB, CPU seconds, megabytes of files, and the objective.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+Pairs = Iterator[tuple[Any, Any]]
+
+
+def sentences(n: int) -> Pairs:
+    """Words and their mirror images."""
+    rng, words = np.random.default_rng(0), [f"w{i}" for i in range(2000)]
+    for _ in range(n):
+        own = [words[i] for i in rng.zipf(1.3, size=20) % len(words)]
+        yield (own, [word[::-1] for word in own]), [(i, i) for i in range(20)]
+
+
+def lists(n: int) -> Pairs:
+    """Features of hypotheses, and their gains."""
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        x = rng.normal(size=(100, 15))
+        yield x, x[:, 0] + rng.normal(size=100)
+
+
+def pictures(n: int) -> Pairs:
+    """Pictures, and the classes of their pixels."""
+    from maxmargin.tasks.segmentation.drawings import drawn_pictures
+
+    for seed in range(max(n // 100, 1)):
+        yield from zip(*drawn_pictures(10, size=(96, 128), seed=seed), strict=True)
+
+
+def task_of(name: str) -> tuple[Any, Callable[[int], Pairs], dict[str, Any]]:
+    """An estimator, its data, and options of its dataset: small shards, so that there are many."""
+    if name == "align":
+        from maxmargin.tasks.alignment import WordAligner
+
+        aligner = WordAligner(C=0.1, false_negative=2.0, folds=0, tol=0.05, rounds=1)
+        return aligner, sentences, {"shard_parts": 50_000}
+    if name == "rerank":
+        from maxmargin.tasks.reranking import Reranker
+
+        return Reranker(C=1.0, folds=0), lists, {"shard_parts": 20_000, "block_examples": 100}
+    from maxmargin.tasks.segmentation import Segmenter
+
+    quick: dict[str, Any] = {"classifier": "linear", "stages": 1, "folds": 2, "refine": False}
+    return Segmenter(n_regions=300, tol=0.05, **quick), pictures, {"shard_parts": 20_000, "sample": 20}
+
+
+def measured(task: str, where: str, n: int) -> dict[str, Any]:
+    """Train in this process."""
+    estimator, data, options = task_of(task)
+    found: dict[str, Any] = {"task": task, "where": where, "size": n, "libraries_mb": _peak()}
+    began = time.process_time()
+    if where == "memory":
+        every = list(data(n))
+        estimator.fit([x for x, _ in every], [y for _, y in every])
+    else:
+        folder = tempfile.mkdtemp()
+        try:
+            dataset = estimator.build_dataset(f"{folder}/data", partial(data, n), **options)
+            found |= {"files_mb": dataset.nbytes / 1e6, "shards": len(dataset.shards), "building_peak_mb": _peak()}
+            found["building_seconds"] = time.process_time() - began
+            estimator.fit(dataset)
+        finally:
+            shutil.rmtree(folder)
+    certificate = estimator.solution_.certificate
+    return {**found, "peak_mb": _peak(), "seconds": time.process_time() - began, "objective": certificate.primal}
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Run every task, in memory and on disk, in two sizes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", default=["align", "rerank", "segment"])
+    parser.add_argument("--size", type=int, default=2000, help="examples of the larger run")
+    parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.run:
+        warnings.simplefilter("ignore")
+        print(json.dumps(measured(*given.run, given.size)), flush=True)
+        return
+    for task in given.tasks:
+        for where in ("files", "memory"):
+            for size in (given.size // 10, given.size):
+                own = [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.scale.out_of_core_tasks",
+                    "--run",
+                    task,
+                    where,
+                    "--size",
+                    str(size),
+                ]
+                subprocess.run(own, check=True)
+
+
+if __name__ == "__main__":
+    main()
