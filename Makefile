@@ -20,7 +20,7 @@ check: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run --Werror $(KERNELS)
+	@$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 
 # Two processes: threads of BLAS besides would wait for each other and take a quarter more time.
 pytest: $(VENV)/.test-tools $(VENV)/.built
