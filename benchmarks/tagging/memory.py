@@ -4,8 +4,9 @@
 
 ``DATA`` is a CoNLL-U file. Its sentences are repeated up to the number of tokens, with a letter put into one word in
 twenty of every repetition, so that words stay many. Prints one JSON object: megabytes and CPU seconds of training
-(preset ``pos``, two passes) and of prediction, for each size. CRFsuite gets the words, their suffixes and neighbors as
-attributes, if the package python-crfsuite is installed.
+(preset ``pos``, two passes) and of prediction with the model of the smaller size, for each size, and the size of the
+model file. CRFsuite gets the words, their suffixes and neighbors as attributes, if the package python-crfsuite is
+installed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import gzip
 import importlib.util
 import json
+import multiprocessing
 import os
 import random
 import sys
@@ -81,13 +83,21 @@ def repeated(given: list[list[tuple[str, str]]], tokens: int) -> Iterator[list[t
         first = False
 
 
+def write(data: Path, tokens: int, path: Path) -> None:
+    """Write a file of columns with this many tokens."""
+    with open(path, "w", encoding="utf-8") as file:
+        for one in repeated(sentences_of(data), tokens):
+            file.write("".join(f"{word}\t{label}\n" for word, label in one) + "\n")
+
+
 def measured(*command: str) -> dict[str, float]:
     """Run a command; return its peak memory in megabytes and its CPU seconds."""
-    process = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_CLOSE, 0)])
+    silent = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    process = os.posix_spawn(command[0], command, os.environ, file_actions=silent)
     _, status, usage = os.wait4(process, 0)
     if status:
         sys.exit(f"failed: {' '.join(command[:6])}")
-    return {"megabytes": round(usage.ru_maxrss / 1024, 1), "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2)}
+    return {"megabytes": round(usage.ru_maxrss / 1e3, 1), "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2)}
 
 
 def main() -> None:
@@ -97,17 +107,21 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=100_000)
     parser.add_argument("--work", type=Path, help="a folder for the files; by default a temporary one")
     given = parser.parse_args()
-    sentences = sentences_of(given.data)
     command = [sys.executable, "-m", "maxmargin", "tag"]
     peer = importlib.util.find_spec("pycrfsuite") is not None
-    found: dict[str, object] = {"crfsuite": peer}
+    found: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as temporary:
         work = given.work or Path(temporary)
         for times in (1, 10):
             path, out = work / f"{times}.tsv", str(work / "out")
-            with open(path, "w", encoding="utf-8") as file:
-                for one in repeated(sentences, times * given.tokens):
-                    file.write("".join(f"{word}\t{label}\n" for word, label in one) + "\n")
+            # in a process of its own, as what a command inherits from this one would count as its peak memory
+            writer = multiprocessing.get_context("spawn").Process(
+                target=write, args=(given.data, times * given.tokens, path)
+            )
+            writer.start()
+            writer.join()
+            if writer.exitcode:
+                sys.exit("the file of sentences was not written")
             model, other = str(work / f"{times}.mm"), str(work / f"{times}.crf")
             first, first_other = str(work / "1.mm"), str(work / "1.crf")
             options = ["--format", "columns", "--preset", "pos", "--max-iter", "2", "--json"]
@@ -115,13 +129,14 @@ def main() -> None:
                 "train": measured(*command, "train", str(path), "--out", model, *options),
                 "predict": measured(*command, "predict", first, str(path), "--format", "columns", "--out", out),
             }
+            results["train"]["model MB"] = round(os.path.getsize(model) / 1e6, 1)
             if peer:
                 results["crfsuite_train"] = measured(sys.executable, "-c", CRFSUITE, "train", str(path), other)
                 results["crfsuite_predict"] = measured(
                     sys.executable, "-c", CRFSUITE, "tag", str(path), first_other, out
                 )
-            found[f"{times * given.tokens} tokens"] = results
-    print(json.dumps(found))
+            found[f"{times * given.tokens:,} tokens"] = results
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -126,6 +126,7 @@ def command(folder: Path, quick: bool) -> dict[str, Any]:
                 "wall s": round(min(seconds), 3),
                 "CPU s": round(min(busy), 3),
                 "tokens/s": round(tokens / min(seconds)),
+                "tokens/CPU s": round(tokens / min(busy)),
             }
     return found
 
