@@ -75,7 +75,7 @@ def run(nodes: int, iterations: int, tol: float, seed: int, yardstick_every: int
     x = np.hstack([x, np.ones((nodes, 1))])
     y = np.hstack([0.2 + 0.3 * np.abs(rng.standard_normal((len(edges), 3))), np.ones((len(edges), 1))])
     radius, split = 2.0, x.shape[1]
-    gold = structure.encode([gold_labels])
+    gold = structure.encode([gold_labels]).dense()
     cost = np.concatenate([1 - 2 * gold_labels, np.zeros(len(edges))])
 
     def scores(w: np.ndarray) -> np.ndarray:
