@@ -43,6 +43,7 @@ from benchmarks.alignment.measures import (
     Task,
     annotated_pairs,
     bootstrap_row,
+    bootstrap_samples,
     calibration,
     child,
     clock,
@@ -289,6 +290,10 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.add(
                 "no annotations", f"bootstrap, {size:,} pairs", lambda size=size: bootstrap_row(task, base, size)
             )
+        seeds = range(2 if quick else 5)
+        size = 500 if quick else 1000
+        name = f"bootstrap, {len(seeds)} samples of {size:,} pairs"
+        results.add("samples", name, lambda: bootstrap_samples(task, base, size, seeds))
     if "solvers" in wanted:
         compare_solvers(results, task, models, options)
     if "supervised" in wanted:

@@ -1,13 +1,15 @@
-"""Time and memory of word alignment at one and at ten times the size: ``align bootstrap``, ``align predict``, eflomal.
+"""Time and memory of word alignment by the size of the bitext: ``align bootstrap``, ``align predict``, eflomal.
 
-    python -m benchmarks.alignment.size HANSARDS [--pairs 67144] [--times 10]
+    python -m benchmarks.alignment.size HANSARDS [--pairs 67144 336000 1000000] [--predict N ...] [--eflomal N ...]
 
 HANSARDS is a folder with ``bitext.e.gz`` and ``bitext.f.gz``. Larger bitexts are made of these pairs: beyond the first
 67,144, pairs are drawn with replacement, and each draw has a topic from Zipf's law with exponent 1.6. In topics other
 than the first, words that occur at most 100 times in the text get two letters of the topic, so that vocabulary and
 co-occurring pairs grow as in real text: 10,301 different English words in 67,144 pairs, 70,085 in 336,000, 145,217 in a
-million. Prints one JSON object; CPU seconds and peak memory are those of the child processes, eflomal's with both its
-directions and without symmetrization, if ``eflomal-align`` is on the path.
+million. ``bootstrap --out`` learns a model of each bitext; the model of the first predicts the links of all, or of the
+sizes that --predict names. Prints one JSON object; CPU seconds and peak memory are those of the child processes,
+eflomal's with both its directions and without symmetrization, if ``eflomal-align`` is on the path. "different" counts
+sentence pairs that differ without case: made bitexts repeat themselves.
 """
 
 from __future__ import annotations
@@ -56,6 +58,12 @@ def write_bitext(hansards: Path, n: int, out: Path) -> list[Path]:
     return paths
 
 
+def different(source: Path, target: Path) -> int:
+    """The number of sentence pairs that differ in more than case."""
+    with open(source, encoding="utf-8") as one, open(target, encoding="utf-8") as other:
+        return len({hash((a.lower(), b.lower())) for a, b in zip(one, other, strict=True)})
+
+
 def measured(command: list[str], output: Path) -> dict[str, Any]:
     """CPU seconds, wall seconds and peak memory of a command; what it says if it fails."""
     began = time.perf_counter()
@@ -90,23 +98,28 @@ def main() -> None:
     """Run everything and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hansards", type=Path)
-    parser.add_argument("--pairs", type=int, default=67144)
-    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--pairs", type=int, nargs="+", default=[67144, 336000, 1000000])
+    parser.add_argument("--predict", type=int, nargs="*", help="sizes of the text to align; all by default")
+    parser.add_argument("--eflomal", type=int, nargs="*", help="sizes at which eflomal runs; all by default")
     given = parser.parse_args()
     align = [sys.executable, "-m", "maxmargin", "align"]
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = folder / "model"
-        for n in (given.pairs, given.pairs * given.times):
+        for n in given.pairs:
             source, target = write_bitext(given.hansards, n, folder)
             bitext = ["--bitext-source", str(source), "--bitext-target", str(target)]
-            made = model if n == given.pairs else folder / "larger"
-            row: dict[str, Any] = {}
+            made = model if n == given.pairs[0] else folder / "larger"
+            row: dict[str, Any] = {"different": different(source, target)}
             row["bootstrap"] = measured([*align, "bootstrap", *bitext, "--out", str(made)], folder / "report")
-            text = ["--source", str(source), "--target", str(target)]
-            row["predict"] = measured([*align, "predict", str(model), *text], folder / "links")
-            if (theirs := eflomal(source, target, folder)) is not None:
+            row["bootstrap"]["model_megabytes"] = round(made.stat().st_size / 1e6, 1)
+            if given.predict is None or n in given.predict:
+                text = ["--source", str(source), "--target", str(target)]
+                row["predict"] = measured([*align, "predict", str(model), *text], folder / "links")
+            if (given.eflomal is None or n in given.eflomal) and (
+                theirs := eflomal(source, target, folder)
+            ) is not None:
                 row["eflomal"] = theirs
             found[str(n)] = row
     print(json.dumps(found, indent=1))

@@ -1,4 +1,4 @@
-"""What word aligners are used for beside links, on the Hansards: scores of pairs, updates, columns, and known words.
+"""What word aligners are used for beside links, on the Hansards: scores, updates, columns, known words, new text.
 
     python -m benchmarks.alignment.uses [--quick] [--jobs 2] [--data ../shared/data]
 
@@ -13,6 +13,8 @@ Every 22nd pair of the bitext (3,052) is kept out of it; 64,092 pairs remain. Se
 - columns: eflomal's links, intersected and united, as two extra columns; 50 annotated pairs, 20,000 pairs of bitext
   (eflomal has all), AER on the other 87, and the change with its interval of 95 %, sentences resampled.
 - known: the share of tokens of the pairs kept out that the aligner of the scores knows, and if the sides are swapped.
+- new text: the pairs kept out and the annotated ones, in random order, aligned by a model of ``bootstrap`` in one call
+  or in blocks, with and without adaptation: AER on the annotated pairs, CPU seconds for all.
 
 Prints one JSON object. eflomal takes part if its commands are installed (``pip install eflomal``), on lower-cased text.
 --quick takes a twentieth of everything but the annotated pairs: a minute, other figures.
@@ -165,6 +167,26 @@ def known(model: AlignerModel, held: list[SentencePair]) -> dict[str, Any]:
     return found
 
 
+def new_text(task: Task, held: list[SentencePair], jobs: int) -> dict[str, Any]:
+    """AER on the annotated pairs, which are new to the model as all of the text is, by the pairs of a call."""
+    model = WordAligner(n_jobs=jobs, random_state=SEED).bootstrap(task.bitext).model_
+    text = [*task.pairs, *held]
+    order = np.random.default_rng(SEED).permutation(len(text)).tolist()
+    found: dict[str, Any] = {"pairs": len(text), "bitext": len(task.bitext)}
+    blocks = {"not adapted": len(text), "one block": len(text), "1,000": 1000, "300": 300, "100": 100}
+    for name, size in blocks.items():
+        links: dict[int, np.ndarray] = {}
+        began = time.process_time()
+        for start in range(0, len(text), size):
+            chosen = order[start : start + size]
+            predicted = model.predict([text[i] for i in chosen], adapt=name != "not adapted")
+            links.update(zip(chosen, predicted, strict=True))
+        seconds = time.process_time() - began
+        scores = evaluate(task.references, [links[i] for i in range(len(task.pairs))])
+        found[name] = {"AER %": percent(scores.aer), "CPU seconds": round(seconds, 2)}
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -188,6 +210,7 @@ def main() -> None:
         model = WordAligner(**FIXED, n_jobs=options.jobs).fit(*task.take(range(N_TRAIN)), bitext=kept).model_
         found["scores"] = scoring(model, held, folder)
         found["known"] = known(model, held)
+        found["new text"] = new_text(task, held, options.jobs)
         for test, learned in (("dev37", range(N_TRAIN)), ("train100", range(N_TRAIN, len(task.pairs)))):
             found[f"update, {test}"] = updating(task, learned, kept[: UPDATED // part], fixed)
         if folder is not None:
