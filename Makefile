@@ -146,9 +146,9 @@ lowest: $(VENV)/.built
 		"$$(echo $(LOWEST)/*.whl)[$$(echo $(LOWEST_EXTRAS) | tr ' ' ',')]" pytest pytest-timeout hypothesis conllu rapidfuzz
 	$(LOWEST)/venv/bin/python -P tests/installed.py
 	OPENBLAS_NUM_THREADS=1 $(LOWEST)/venv/bin/python -m pytest -p no:cacheprovider -W default \
-		tests/estimators tests/structures tests/solvers/test_column_generation.py tests/tagging/cli tests/tagging/io \
-		tests/segmentation/images tests/reranking/metrics \
-		--deselect tests/tagging/cli/test_tag_commands.py::test_evaluation  # expects no warnings of matplotlib
+		tests/estimators tests/structures tests/solvers/test_column_generation.py tests/tasks/tagging/cli \
+		tests/tasks/tagging/io tests/tasks/segmentation/images tests/tasks/reranking/metrics \
+		--deselect tests/tasks/tagging/cli/test_tag_commands.py::test_evaluation  # expects no warnings of matplotlib
 
 clean:
 	rm -rf $(VENV) build

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,20 @@ def trees(
         X.append(mm.Graph(nodes, np.array(links), rng.standard_normal((len(links), 2)) if edges else None))
         y.append([labels[k] for k in numbers])
     return X, y
+
+
+def cliqued(
+    n: int = 6, *, seed: int = 0, features: bool = False, edges: bool = False, sizes: tuple[int, ...] = (1, 2, 3)
+):
+    """Trees of three labels with a clique of each size on their first nodes, backwards; the last one has none."""
+    X, y = trees(n, seed=seed, edges=edges)
+    rng = np.random.default_rng(seed)
+    some = []
+    for x in X[:-1]:
+        cliques = [tuple(range(size))[::-1] for size in sizes]
+        rows = rng.standard_normal((len(cliques), 2)) if features else None
+        some.append(replace(x, cliques=cliques, clique_features=rows))
+    return [*some, X[-1]], y
 
 
 def graphs(n: int = 5, *, seed: int = 0, labels: tuple[Any, ...] = ("x", "y", "z"), signed: bool = False):

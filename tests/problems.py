@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from oracles import dependencies, edits, grammar, segments
-from oracles.lattice import random_lattice
+from oracles.structures import dependencies, edits, grammar, segments
+from oracles.structures.lattice import random_lattice
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm

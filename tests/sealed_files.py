@@ -1,4 +1,4 @@
-"""Model files taken apart and put together again, with a true checksum."""
+"""Model files taken apart and put together again, with a true checksum, and refused when they are loaded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import hashlib
 import json
 import struct
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+from data import PickOne
+
+import maxmargin as mm
 from maxmargin import model_file
 
 START = 52
@@ -34,3 +39,10 @@ def changed(data: bytes, change: Callable[[dict], object]) -> bytes:
     header, payload = parts(data)
     change(header)
     return sealed(header, payload)
+
+
+def refused(path: Path, data: bytes, message: str | None = None) -> None:
+    path.write_bytes(data)
+    with pytest.raises(mm.ModelFileError, match=message) as caught:
+        mm.load(path, structure=PickOne)
+    assert str(path) in str(caught.value)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from data import charts, pairings, same, segmented, sentences
-from test_partial_outputs import good_rows
+from oracles.enumeration import good_rows
 
 import maxmargin as mm
 from maxmargin.encoders.base import Batch, Encoder

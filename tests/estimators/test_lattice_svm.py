@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from data import lattices, same
-from oracles.lattice import paths, random_lattice, vertices
+from oracles.structures.lattice import paths, random_lattice, vertices
 from problems import run
 
 import maxmargin as mm

@@ -10,6 +10,7 @@ import pytest
 from data import (
     chains,
     charts,
+    cliqued,
     cuts,
     graphs,
     lattices,
@@ -24,7 +25,6 @@ from data import (
 )
 from sklearn.base import clone
 from test_programs import odd_cycles
-from test_tree_cliques import cliqued
 
 import maxmargin as mm
 

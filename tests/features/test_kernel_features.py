@@ -14,11 +14,10 @@ import scipy.sparse as sp
 from data import chains, cuts, matchings, picks, same, trees
 from oracles.enumeration import vertices
 from oracles.reference import conic
-from sealed_files import changed, parts, sealed
+from sealed_files import changed, parts, refused, sealed
 from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from test_model_file import refused
 
 import maxmargin as mm
 from maxmargin.encoders.cut import CutEncoder

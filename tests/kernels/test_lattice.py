@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference, slack
 from oracles.enumeration import gibbs, scores_of, vertices, worth
-from oracles.lattice import best_sequences, paths, random_lattice
+from oracles.structures.lattice import best_sequences, paths, random_lattice
 from problems import make, rebuilt
 
 import maxmargin as mm

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import reference
-from oracles.linear_program import vertices, whole_points
+from oracles.structures.linear_program import vertices, whole_points
 
 from maxmargin.structures import LinearProgram, Matching, PointStatus
 from maxmargin.structures.fallbacks import generic

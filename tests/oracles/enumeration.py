@@ -27,7 +27,8 @@ from maxmargin.structures import (
 )
 from maxmargin.structures._arrays import offsets_of
 from maxmargin.structures.base import FloatArray
-from oracles import dependencies, edits, grammar, lattice, linear_program, matching, pairing, segments
+from maxmargin.structures.fallbacks.given import Given
+from oracles.structures import dependencies, edits, grammar, lattice, linear_program, matching, pairing, segments
 
 OUTPUTS: dict[type[Structure], Callable[[Any], Iterator[Any]]] = {
     Edits: edits.outputs,
@@ -104,3 +105,14 @@ def worth(outputs: FloatArray, scores: FloatArray) -> FloatArray:
     """The scores of outputs (rows), -inf where a part is forbidden."""
     with np.errstate(invalid="ignore"):
         return np.where(outputs > 0, scores * outputs, 0.0).sum(axis=1)
+
+
+def good_rows(structure: Structure, given: Given) -> list[tuple[FloatArray, np.ndarray]]:
+    """For each example all outputs, and which of them agree with what is given."""
+    offsets = structure.blocks[0].offsets
+    found = []
+    for i, rows in enumerate(vertices(structure)):
+        own = given[offsets[i] : offsets[i + 1]]
+        lead = rows[:, : len(own)]
+        found.append((rows, ((lead > 0.5) >= (own > 0)).all(axis=1) & ((lead < 0.5) >= (own < 0)).all(axis=1)))
+    return found

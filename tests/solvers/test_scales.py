@@ -11,7 +11,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracles import enumeration, linear_program
+from oracles import enumeration
+from oracles.structures import linear_program
 from problems import make, run
 from test_pairs import SOLVERS
 
