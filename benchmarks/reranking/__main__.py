@@ -8,7 +8,7 @@
 - ``speech``: two scores and the length of 2,600 made lists of 100, tuned to the word error rate, against grids.
 - ``sparse``: a million sparse features (benchmarks/reranking/sparse.py).
 
-The speed of MERT: benchmarks/reranking/mert.py.
+The speed of MERT: benchmarks/reranking/mert.py; of metrics: benchmarks/reranking/metrics.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="splits of the Hansards into folds")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--small", action="store_true", help="a quick check: one seed, fewer folds, lists and draws")
-    parser.add_argument("--plots", type=Path, default=None, help="folder for the plots")
+    parser.add_argument("--plots", type=Path, default=None, help="folder of the pages, for plots in its tasks/")
     options = parser.parse_args()
     seeds, folds = (1, 3) if options.small else (options.seeds, 10)
     found: dict[str, Any] = {"benchmark": "reranking", "jobs": options.jobs}

@@ -139,7 +139,7 @@ def plot(found: dict[str, Any], curve: Sequence[float], best: Sequence[float], o
     near.set_xlim(shares.min() - 0.01, shares.max() + 0.02)
     near.set_ylim(rates.min() - 0.05, rates.max() + 0.15)
     near.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9, frameon=False)
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "reranking_speech.png"
+    path = out / "tasks" / "reranking_speech.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     return path.name

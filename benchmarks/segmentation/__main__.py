@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--classifiers", nargs="+", default=["linear", "boosting", "lightgbm"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--plots", type=Path, default=None, help="folder for the plots of learning curves")
+    parser.add_argument("--plots", type=Path, default=None, help="folder of the pages, for plots in its tasks/")
     options = parser.parse_args()
     chosen = options.only or ["horses", "scans", "speed", "flow"]
     found: dict[str, Any] = {"benchmark": "segmentation", "jobs": options.jobs}

@@ -189,8 +189,8 @@ def curves(folder: Path, classifier: str, jobs: int, out: Path) -> dict[str, Any
             panel.set_ylabel("hinge loss of a region" if measured == "loss" else "dev error, % of pixels")
             panel.grid(alpha=0.3)
     axes[0, 0].legend()
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "segmentation_horses.png"
+    path = out / "tasks" / "segmentation_horses.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     return {"plot": path.name, **{name: points[-1] for name, points in found.items()}}
 
