@@ -133,10 +133,11 @@ def splits(given: argparse.Namespace) -> Iterator[tuple[str, list[tuple[str, lis
         if len(parts) == 1:
             k, n = given.folds, len(train)
             bounds = [(n * fold // k, n * (fold + 1) // k) for fold in range(k)]
-            yield f"{n} sentences", [(f"{k} folds", train[:a] + train[b:], train[a:b]) for a, b in bounds]
+            yield f"{n:,} sentences", [(f"{k} folds", train[:a] + train[b:], train[a:b]) for a, b in bounds]
         else:
             names = [os.path.basename(path) for path in given.files[1:]]
-            yield f"{len(train)} sentences", [(name, train, test) for name, test in zip(names, parts[1:], strict=True)]
+            tests = zip(names, parts[1:], strict=True)
+            yield f"{len(train):,} sentences", [(name, train, test) for name, test in tests]
 
 
 def scores(train: Train, parts: list[tuple[str, list[Sentence], list[Sentence]]]) -> dict[str, float]:
