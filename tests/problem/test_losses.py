@@ -308,7 +308,7 @@ def test_given_costs_are_cut_into_pieces_with_the_batch(monkeypatch):
     for n in (packed.structure.starts[1], packed.structure.n_parts):
         costs = rng.normal(size=n)
         whole = problem_of(packed, gold, costs)
-        monkeypatch.setattr("maxmargin.problem.problem._PIECE", 10)
+        monkeypatch.setattr("maxmargin.problem.costs._PIECE", 10)
         pieces = problem_of(packed, gold, costs)
         monkeypatch.undo()
         np.testing.assert_array_equal(pieces.costs, whole.costs)
