@@ -10,7 +10,8 @@ import numpy as np
 
 from maxmargin import _checks, _memory, _threads
 from maxmargin.encoders.data import checks
-from maxmargin.encoders.deductions.edits import EditEncoder, sequence_pair
+from maxmargin.encoders.deductions.edits import EditEncoder
+from maxmargin.encoders.deductions.sequence_pairs import sequence_pair
 from maxmargin.encoders.deductions.symbols import SymbolSequences
 from maxmargin.models.base import Model
 from maxmargin.structures.base import FloatArray, IntArray

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.base import Batch, Encoder, State
 from maxmargin.encoders.data import checks
-from maxmargin.encoders.data.inputs import SequencePair
 from maxmargin.encoders.data.labels import label_from_json, label_to_json, plain
 from maxmargin.encoders.data.names import ColumnNames, Name, Namer, WeightTable, after, table
 from maxmargin.encoders.deductions.edit_features import MOST_SYMBOLS, Columns, EditFeatures, Tables, matrix
+from maxmargin.encoders.deductions.sequence_pairs import ParsedPairs, sequence_pair
 from maxmargin.encoders.deductions.symbols import SymbolSequences
 from maxmargin.features.parts import PartFeatures, Stacked
 from maxmargin.structures._arrays import offsets_of, ranges
@@ -32,25 +32,6 @@ _VERDICT = 3
 
 _LENGTH = 0.1
 """Lengths count in tens, so that their weights are of the size of others."""
-
-
-class Parsed(NamedTuple):
-    """Checked inputs.
-
-    Attributes:
-        sequences: all first sequences, then all second ones.
-        pairs: features of pairs, one matrix per example; None without.
-        gaps: features of gaps, a matrix per sequence in the order of ``sequences``; None without.
-    """
-
-    sequences: SymbolSequences
-    pairs: checks.Rows | None
-    gaps: checks.Rows | None
-
-    @property
-    def n(self) -> int:
-        """Number of examples."""
-        return len(self.sequences.offsets) // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,35 +92,29 @@ class EditEncoder(Encoder):
         """Whether gaps have openings."""
         return self.gaps == "affine"
 
-    def parse(self, X: list[Any]) -> Parsed:
+    def parse(self, X: list[Any]) -> ParsedPairs:
         """The sequences, their symbols numbered, and the features that they bring."""
-        pairs = [sequence_pair(x, index) for index, x in enumerate(X)]
-        sides = "first", "second"
-        sequences = SymbolSequences.parse(
-            [one.first for one in pairs] + [one.second for one in pairs],
-            lambda at: f"example {at % len(pairs)}: its {sides[at // len(pairs)]} sequence",
-        )
-        return Parsed(sequences, _pair_rows(pairs, sequences.lengths), _gap_rows(pairs, sequences.lengths))
+        return ParsedPairs.of(X)
 
-    def learn(self, parsed: Parsed, y: Sequence[Any]) -> Self:
+    def learn(self, parsed: ParsedPairs, y: Sequence[Any]) -> Self:
         """The symbols and the numbers of features of the inputs."""
-        counts = _counted(parsed) if self.symbols else Counter()
+        counts = parsed.counts() if self.symbols else Counter()
         return self._learned(counts, parsed)
 
     def learn_blocks(self, blocks: Iterable[tuple[Any, Any]]) -> Self:
         """Symbols are those of all blocks, numbers of features those of the first."""
         counts: Counter[Hashable] = Counter()
-        first: Parsed | None = None
+        first: ParsedPairs | None = None
         for X, _ in blocks:
             parsed = self.parse(checks.examples(X))
             first = parsed if first is None else first
             if self.symbols:
-                counts.update(_counted(parsed))
+                counts.update(parsed.counts())
         if first is None:
             raise ValueError("there are no examples: give at least one")
         return self._learned(counts, first)
 
-    def _learned(self, counts: Counter[Hashable], parsed: Parsed) -> Self:
+    def _learned(self, counts: Counter[Hashable], parsed: ParsedPairs) -> Self:
         known = [symbol for symbol, count in counts.items() if count >= self.min_count]
         if len(known) > MOST_SYMBOLS:
             raise ValueError(
@@ -152,7 +127,7 @@ class EditEncoder(Encoder):
         pairs, gaps = widths
         return replace(self, known=ordered, n_pair_features=pairs, n_gap_features=gaps)
 
-    def batch(self, parsed: Parsed) -> Batch:
+    def batch(self, parsed: ParsedPairs) -> Batch:
         """All pairs of sequences with the features of their parts."""
         for given, width, what in (
             (parsed.pairs, self.n_pair_features, "pair_features"),
@@ -175,7 +150,7 @@ class EditEncoder(Encoder):
             maps.insert(0, PartFeatures(_verdict(first, second), structure.blocks[0].offsets))
         return Batch(structure, Stacked(*maps))
 
-    def _pair_map(self, parsed: Parsed, rows: IntArray, structure: Edits) -> PartFeatures:
+    def _pair_map(self, parsed: ParsedPairs, rows: IntArray, structure: Edits) -> PartFeatures:
         """The features of all cells."""
         offsets, n = parsed.sequences.offsets, parsed.n
         first, second = structure.first, structure.second
@@ -193,7 +168,7 @@ class EditEncoder(Encoder):
         block = structure.blocks[int(self.nonmatches)]
         return self._map(columns, self.features.n_pair_weights, parsed.pairs, None, block.offsets)
 
-    def _gap_maps(self, parsed: Parsed, rows: IntArray, structure: Edits) -> list[PartFeatures]:
+    def _gap_maps(self, parsed: ParsedPairs, rows: IntArray, structure: Edits) -> list[PartFeatures]:
         """The features of the symbols in gaps, and of openings."""
         offsets, n = parsed.sequences.offsets, parsed.n
         before, after = self.features.neighbors(rows, offsets)
@@ -423,84 +398,6 @@ class EditEncoder(Encoder):
         pairs, gaps = (_checks.integer(key, state[key], least=0) for key in ("n_pair_features", "n_gap_features"))
         plainly = {name: state[name] for name in ("gaps", "nonmatches", "symbols", "symmetric", "context", "min_count")}
         return cls(**plainly, classes_of=classes, known=known, n_pair_features=pairs, n_gap_features=gaps)
-
-
-def sequence_pair(x: Any, index: int) -> SequencePair:
-    """One input; ValueError naming the example if it is not a pair."""
-    if isinstance(x, SequencePair):
-        return x
-    if not isinstance(x, (tuple, list)) or len(x) != 2:
-        raise ValueError(
-            f"example {index}: X must be a pair of sequences, such as two strings, or mm.SequencePair, got {shown(x)}"
-        )
-    return SequencePair(*x)
-
-
-def _pair_rows(pairs: list[SequencePair], lengths: IntArray) -> checks.Rows | None:
-    """The features of pairs, if any example has them; then all must."""
-    if all(one.pair_features is None for one in pairs):
-        return None
-    given = []
-    for index, one in enumerate(pairs):
-        n, m = int(lengths[index]), int(lengths[len(pairs) + index])
-        if one.pair_features is None:
-            raise ValueError(f"example {index}: it has no pair_features, but others do; give them for all or for none")
-        features = one.pair_features
-        if not sp.issparse(features) and np.ndim(features) == 3:
-            array = checks.array(features, index, "pair_features", "fiub", "real numbers in an (n, m, d) array")
-            if array.shape[:2] != (n, m):
-                raise ValueError(
-                    f"example {index}: pair_features have shape {array.shape}, the sequences {n} and {m} symbols"
-                )
-            features = array.reshape(n * m, array.shape[2])
-        given.append(features)
-    rows = checks.rows(given, "pair_features")
-    return _fitting(rows, lengths[: len(pairs)] * lengths[len(pairs) :], "pair_features", "pairs of symbols")
-
-
-def _gap_rows(pairs: list[SequencePair], lengths: IntArray) -> checks.Rows | None:
-    """The features of gaps, if any example has them; then all must."""
-    given = [one.first_features for one in pairs] + [one.second_features for one in pairs]
-    missing = [features is None for features in given]
-    if all(missing):
-        return None
-    if any(missing):
-        at = missing.index(True)
-        name = "first_features" if at < len(pairs) else "second_features"
-        raise ValueError(
-            f"example {at % len(pairs)}: it has no {name}, but there are features of other gaps; give them for all "
-            "sequences or for none"
-        )
-    checked = checks.Rows(
-        [checks.matrix(features, at % len(pairs), "features of gaps") for at, features in enumerate(given)],
-        "features of gaps",
-    )
-    width = checked.matrices[0].shape[1]
-    for at, (found, wanted) in enumerate(zip(checked.matrices, lengths.tolist(), strict=True)):
-        if found.shape != (wanted, width):
-            name = "first_features" if at < len(pairs) else "second_features"
-            raise ValueError(
-                f"example {at % len(pairs)}: {name} have shape {found.shape}, expected {(wanted, width)}: one row for "
-                "each symbol"
-            )
-    return checked
-
-
-def _fitting(rows: checks.Rows, wanted: IntArray, what: str, of: str) -> checks.Rows:
-    wrong = np.diff(rows.offsets) != wanted
-    if wrong.any():
-        index = int(np.argmax(wrong))
-        raise ValueError(
-            f"example {index}: {what} have {int(np.diff(rows.offsets)[index])} rows, but there are "
-            f"{int(wanted[index])} {of}; give one row each"
-        )
-    return rows
-
-
-def _counted(parsed: Parsed) -> Counter[Hashable]:
-    """How often each symbol occurs."""
-    counts = parsed.sequences.counts()
-    return Counter(dict(zip(parsed.sequences.symbols, counts.tolist(), strict=True)))
 
 
 def _verdict(first: IntArray, second: IntArray) -> FloatArray:
