@@ -40,21 +40,23 @@ from maxmargin.tasks.tagging.folds import FOLDS, Folds
 from maxmargin.tasks.tagging.io.files import TaggedText
 from maxmargin.tasks.tagging.model import TaggerModel
 from maxmargin.tasks.tagging.reading import ReadOptions, block_labels
-from maxmargin.tasks.tagging.training import (
+from maxmargin.tasks.tagging.support import (
     NEGATIVE_PASSES,
+    first_solver,
+    forgetful,
+    large_pairs,
+    without_support,
+    wrong_labels,
+)
+from maxmargin.tasks.tagging.training import (
     SETTINGS,
     TagLoss,
     by_folds,
     calibrated_on,
     calibration,
-    first_solver,
-    forgetful,
-    large_pairs,
     named_loss,
     phase,
     with_metadata,
-    without_support,
-    wrong_labels,
 )
 from maxmargin.training import Hooks, Settings, train_examples
 from maxmargin.training.train import dev_score

@@ -33,36 +33,29 @@ from maxmargin.encoders.data import checks
 from maxmargin.features.supported import Support
 from maxmargin.losses import LabelCost, Loss
 from maxmargin.models.base import Model
-from maxmargin.optimization.active_set import ActiveSet
 from maxmargin.optimization.callbacks import ProgressBar
-from maxmargin.optimization.loop import generator
-from maxmargin.optimization.run import NonFiniteError, Run
+from maxmargin.optimization.run import NonFiniteError
 from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, PartialOutputs, Problem
 from maxmargin.solvers import BlockFrankWolfe
-from maxmargin.structures._arrays import offsets_of
-from maxmargin.structures.base import IntArray, Structure
+from maxmargin.structures.base import Structure
 from maxmargin.tasks.common.tokens.table import Codes
 from maxmargin.tasks.tagging.dev import DevSentences
 from maxmargin.tasks.tagging.encoder.extraction import read_whole
 from maxmargin.tasks.tagging.encoder.labels.constraints import without_odd
 from maxmargin.tasks.tagging.encoder.labels.gold import LabeledRows
-from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.tagging import TaggingEncoder
 from maxmargin.tasks.tagging.folds import FOLDS, LEAST_SENTENCES, Folds
 from maxmargin.tasks.tagging.folds import TOL as FOLD_TOL
 from maxmargin.tasks.tagging.model import TaggerModel
+from maxmargin.tasks.tagging.support import first_passes, large_pairs, with_negatives, with_used_attributes
 from maxmargin.training import BestGood, Examples, Settings, selection, train_examples
 from maxmargin.training.train import dev_score
 
 SETTINGS = Settings(tol=1e-2, patience=5, random_state=0, metric="auto")
 """The default settings; C is that of the preset, or chosen by folds."""
-NEGATIVE_PASSES = 2
-"""Passes that find the negative support: on CoNLL-2000 a second pass gains 0.07 of F1, a third nothing."""
 LARGE = 1_000_000
 """Tokens from which on it is worth the time to return memory to the system between phases."""
-NEGATIVE_PIECE = 256
-"""Sentences whose active outputs are expanded together."""
 FOLD_SHARE = 0.25
 """Share of the time limit after which folds try no further C, and which the folds of one C may take."""
 ROUNDS = 4
@@ -370,17 +363,14 @@ class TaggingHooks(BestGood):
         """
         layout, rows = model.weight_layout, self.data.rows
         pairs = large_pairs(model, rows.tokens.counts(), least)
-        keep = np.ones(rows.tokens.n_columns, dtype=bool)
         extractor, dev = model.extractor, self.dev
         if forget and self.before is None and extractor.can_forget:
-            keep[:] = False
-            keep[pairs // layout.n_labels] = True
+            keep, support = with_used_attributes(pairs, rows.tokens.n_columns, layout.n_labels)
             extractor = extractor.without(~keep)
-            place = np.cumsum(keep) - 1
-            pairs = place[pairs // layout.n_labels] * layout.n_labels + pairs % layout.n_labels
             dev = None if dev is None else replace(dev, rows=replace(dev.rows, tokens=dev.rows.tokens.only(keep)))
             rows = replace(rows, tokens=rows.tokens.only(keep))
-        support = Support.of_pairs(pairs, int(keep.sum()), layout.n_labels)
+        else:
+            support = Support.of_pairs(pairs, rows.tokens.n_columns, layout.n_labels)
         encoder = replace(model.encoder, extractor=extractor, weight_layout=replace(layout, support=support))
         settings = replace(self.settings, C=float(model.metadata["C"]), checkpoint=None)
         data = replace(self.data, rows=rows)
@@ -433,40 +423,6 @@ def calibration(model: Model, dev: DevSentences | None, folds: Folds | None, set
     return {} if found is None else {"temperature": found}
 
 
-def large_pairs(model: TaggerModel, counts: IntArray, least: float) -> IntArray:
-    """Return the pairs of the support whose weights are not small.
-
-    A weight is small if its absolute value times the square root of its attribute's tokens (``counts``) is below
-    ``least``: that is the size of its part in the scores of all tokens.
-    """
-    layout = model.weight_layout
-    size = np.abs(layout.split(model.weights)[0]) * np.sqrt(counts)[layout.support.features]
-    return layout.support.pairs()[size >= max(least, np.finfo(float).tiny)]
-
-
-def forgetful(model: TaggerModel) -> TaggerModel:
-    """Return the same model without attributes that have no weights, if its extractor can do without them."""
-    layout, extractor = model.weight_layout, model.extractor
-    if not extractor.can_forget:
-        return model
-    keep = np.zeros(layout.support.n_features, dtype=bool)
-    pairs = layout.support.pairs()
-    keep[pairs // layout.n_labels] = True
-    place = np.cumsum(keep) - 1  # which keeps the order of pairs, and so that of weights
-    pairs = place[pairs // layout.n_labels] * layout.n_labels + pairs % layout.n_labels
-    support = Support.of_pairs(pairs, int(keep.sum()), layout.n_labels)
-    encoder = replace(model.encoder, extractor=extractor.without(~keep), weight_layout=replace(layout, support=support))
-    return replace(model, encoder=encoder)
-
-
-def without_support(encoder: TaggingEncoder) -> TaggingEncoder:
-    """Return an encoder that knows labels and attributes, but not which of them occur together."""
-    layout = encoder.weight_layout
-    k = layout.n_labels
-    edges = None if layout.edge_support is None else Support.empty(k**2)
-    return replace(encoder, weight_layout=replace(layout, support=Support.empty(k), edge_support=edges))
-
-
 @contextlib.contextmanager
 def phase(name: str, settings: Settings) -> Iterator[None]:
     """Show what is being done where training shows its progress."""
@@ -489,78 +445,3 @@ def named_loss(given: TagLoss, labels: tuple[Hashable, ...]) -> Loss:
         row = np.array([float(given.get(label, 1.0)) for label in labels])
         return LabelCost(row[:, None] * (1.0 - np.eye(len(labels))))
     return LabelCost(given)
-
-
-def first_solver(problem: BaseProblem) -> BlockFrankWolfe:
-    """Return the solver whose first passes find the negative support; ValueError if the problem does not suit it."""
-    solver = BlockFrankWolfe(kept_passes=0, average=False)
-    if reason := solver.unsupported(problem):
-        raise ValueError(f'support="negative" is not possible, as {reason}; or give another support')
-    return solver
-
-
-def first_passes(problem: Problem, random_state: int | None) -> ActiveSet:
-    """Return the active set after the first passes of block-coordinate Frank-Wolfe."""
-    solver = first_solver(problem)
-    run = Run.of(problem, generator(random_state), solver.shard_size)
-    state = solver.init(run, Start())
-    for _ in range(NEGATIVE_PASSES):
-        state = solver.step(run, state)
-    found = solver.active_set(state)
-    assert found is not None  # as all examples are in one place
-    return found
-
-
-def with_negatives(layout: WeightLayout, data: LabeledRows, active_set: ActiveSet) -> WeightLayout:
-    """Extend the support by attributes of tokens and the wrong labels that active outputs give them."""
-    tokens, labels = wrong_labels(layout.n_labels, data.lengths, data.codes, active_set)
-    layout = replace(layout, support=layout.support.with_pairs(data.rows.tokens.entries, tokens, labels))
-    if layout.segment_support is None or data.rows.segments is None:
-        return layout
-    rows, types = active_segments(layout, data.lengths, data.rows.segments.lengths, active_set)
-    support = layout.segment_support.with_pairs(data.rows.segments.entries, rows, types)
-    return replace(layout, segment_support=support)
-
-
-def active_segments(
-    layout: WeightLayout, lengths: IntArray, candidates: IntArray, active_set: ActiveSet
-) -> tuple[IntArray, IntArray]:
-    """Return candidate segments and the types that active outputs give them.
-
-    Args:
-        layout: meaning of the weights.
-        lengths: tokens of each sentence.
-        candidates: candidate segments of each sentence.
-        active_set: outputs of each sentence.
-    """
-    k = layout.n_pair_labels
-    owner = np.repeat(np.repeat(np.arange(len(lengths)), np.diff(active_set.starts)), np.diff(active_set.part_starts))
-    part = active_set.part - lengths[owner] * layout.n_labels - k**2
-    pairs = np.unique((offsets_of(candidates)[owner] * k + part)[part >= 0])
-    return pairs // k, pairs % k
-
-
-def wrong_labels(k: int, lengths: IntArray, codes: Codes, active_set: ActiveSet) -> tuple[IntArray, IntArray]:
-    """Return tokens and the wrong labels that active outputs give them.
-
-    Args:
-        k: number of labels.
-        lengths: tokens of each sentence.
-        codes: gold labels of all tokens.
-        active_set: outputs of each sentence.
-    """
-    offsets = offsets_of(lengths)
-    tokens, labels = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for first in range(0, len(lengths), NEGATIVE_PIECE):  # expanding all at once would set the peak of memory
-        starts = active_set.starts[first : first + NEGATIVE_PIECE + 1]
-        bounds = active_set.part_starts[starts[0] : starts[-1] + 1]
-        sentence = np.repeat(np.arange(first, first + len(starts) - 1), np.diff(starts))
-        owner = np.repeat(sentence, np.diff(bounds))
-        part = active_set.part[bounds[0] : bounds[-1]].astype(np.int64)
-        nodes = part < lengths[owner] * k
-        pairs = np.unique(offsets[owner[nodes]] * k + part[nodes])
-        token, label = pairs // k, pairs % k
-        wrong = label != codes[token]
-        tokens.append(token[wrong])
-        labels.append(label[wrong])
-    return np.concatenate(tokens), np.concatenate(labels)

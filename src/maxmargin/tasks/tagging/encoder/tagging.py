@@ -12,11 +12,7 @@ import numpy as np
 
 from maxmargin import _checks
 from maxmargin._messages import shown
-from maxmargin._sparse import sp
-from maxmargin.datasets.columns import is_frame
 from maxmargin.encoders.base import Batch, Encoder, State
-from maxmargin.encoders.data import checks
-from maxmargin.encoders.data.inputs import FeatureSequence
 from maxmargin.encoders.data.labels import distinct, label_from_json, label_to_json, sequence
 from maxmargin.encoders.data.names import ColumnNames, Namer, WeightTable
 from maxmargin.encoders.data.partial import PartialLabels, has_unknown
@@ -29,14 +25,15 @@ from maxmargin.structures.chains.transitions import TransitionConstraints
 from maxmargin.structures.deductions.segments import n_candidate_segments
 from maxmargin.structures.fallbacks.given import Given as Parts
 from maxmargin.structures.sparse import SparsePoint
-from maxmargin.tasks.common.tokens.table import AttributeText, Codes, TokenTable
+from maxmargin.tasks.common.tokens.table import Codes, TokenTable
 from maxmargin.tasks.tagging.encoder import streaming
 from maxmargin.tasks.tagging.encoder.attributes import AttributeVocabulary
 from maxmargin.tasks.tagging.encoder.chunks import ChunkLayout
-from maxmargin.tasks.tagging.encoder.columns.gazetteers import Gazetteers, Given
+from maxmargin.tasks.tagging.encoder.columns.gazetteers import Given
 from maxmargin.tasks.tagging.encoder.columns.word_classes import CrossedClasses
-from maxmargin.tasks.tagging.encoder.extraction import Extractor, SegmentAttributes, TokenRows, first_token
-from maxmargin.tasks.tagging.encoder.extractors import EXTRACTORS, ItemExtractor, MatrixExtractor, TemplateExtractor
+from maxmargin.tasks.tagging.encoder.extraction import Extractor, SegmentAttributes, TokenRows
+from maxmargin.tasks.tagging.encoder.extractors import EXTRACTORS, MatrixExtractor, TemplateExtractor
+from maxmargin.tasks.tagging.encoder.inputs import new_extractor, text_columns
 from maxmargin.tasks.tagging.encoder.labels.constraints import (
     check_gold,
     check_unchanged,
@@ -47,11 +44,9 @@ from maxmargin.tasks.tagging.encoder.labels.gold import GoldLabels, LabeledRows
 from maxmargin.tasks.tagging.encoder.labels.repair import repaired
 from maxmargin.tasks.tagging.encoder.layout import WeightLayout
 from maxmargin.tasks.tagging.encoder.names import part_namers, weight_tables, words_of
-from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults, preset
+from maxmargin.tasks.tagging.encoder.presets import Defaults, defaults
 from maxmargin.tasks.tagging.encoder.presets.choice import chosen_preset
 from maxmargin.tasks.tagging.encoder.templates.template import Template
-from maxmargin.tasks.tagging.io.files import column_names
-from maxmargin.tasks.tagging.io.named_columns import is_numeric, refuse_frame, token_names
 
 SUPPORTS = ("negative", "observed", "all")
 
@@ -159,7 +154,7 @@ class TaggingEncoder(Encoder):
 
     def parse(self, X: Any) -> Any:
         """Return the inputs as extractors take them: tokens with columns as a table."""
-        if not self.fitted and self.preset is None and self.template is None and self._text_columns(X) is not None:
+        if not self.fitted and self.preset is None and self.template is None and text_columns(self, X) is not None:
             return X  # their template is chosen when the labels are known
         return self._extractor_of(X).prepared(X)
 
@@ -399,92 +394,17 @@ class TaggingEncoder(Encoder):
 
     def _extractor_of(self, X: Any) -> Extractor:
         """Return the extractor, or before :meth:`fit` one for inputs of this kind and the settings."""
-        if self.fitted:
-            return self.extractor
-        if isinstance(X, AttributeText):
-            return self._without_template("attributes of tokens", ItemExtractor())
-        columns = self._text_columns(X)
-        if columns is not None:
-            gazetteers = None if self.gazetteers is None else Gazetteers.read(self.gazetteers)
-            template = self._template(columns, () if gazetteers is None else gazetteers.names)
-            return TemplateExtractor.of(template, gazetteers, self.text)
-        first = checks.examples(X)[0]
-        if sp.issparse(first) or isinstance(first, (np.ndarray, FeatureSequence)) or is_frame(first):
-            return self._without_template("matrices", MatrixExtractor())
-        return self._without_template("attributes of tokens", ItemExtractor())
-
-    def _text_columns(self, X: Any) -> tuple[str, ...] | None:
-        """Return the columns of tokens for a template; None if the inputs are not tokens of text."""
-        if isinstance(X, TokenTable):
-            return column_names(self.columns) or X.columns
-        if isinstance(X, AttributeText):
-            return None
-        refuse_frame(X)
-        sentences = checks.examples(X)
-        first = sentences[0]
-        if is_frame(first):
-            return None if is_numeric(first) else token_names(first) or ("word",)
-        if sp.issparse(first) or (isinstance(first, (np.ndarray, FeatureSequence)) and not _of_text(first)):
-            return None
-        token = first_token(sentences)
-        if self.preset is None and self.template is None and not isinstance(token, str) and self.columns is None:
-            return None
-        if (named := token_names(token)) is not None:
-            return named
-        width = len(token) if isinstance(token, (list, tuple)) else 1
-        names = column_names(self.columns) or (("word",) if width == 1 else ("word", "pos")[:width])
-        return (*names, *(f"column{c}" for c in range(len(names), width)))[:width]
+        return self.extractor if self.fitted else new_extractor(self, X)
 
     def _with_preset(self, X: Any, labels: tuple[Hashable, ...], counts: IntArray) -> Self:
         """Return the encoder with a preset for its labels, unless it has a template, or the inputs need none."""
         if self.fitted or self.preset is not None or self.template is not None:
             return self
-        columns = self._text_columns(X)
+        columns = text_columns(self, X)
         if columns is None:
             return self
         found = chosen_preset(labels, counts, columns)
         return replace(self, preset=found.preset, preset_reason=found.reason)
-
-    def _without_template(self, what: str, extractor: Extractor) -> Extractor:
-        if self.preset is not None or self.template is not None:
-            raise ValueError(f"{what} need no template or preset; leave it out, or give tokens of text")
-        for name, there in (("gazetteers", self.gazetteers), ("text", self.text)):
-            if there is not None:
-                raise ValueError(f"{what} cannot use {name}; leave {name} out, or give tokens of text")
-        return extractor
-
-    def _template(self, columns: Sequence[str], gazetteers: Sequence[str]) -> Template:
-        found = self._parsed_template(columns, gazetteers)
-        if self.text is not None and "cluster" not in found.added:
-            raise ValueError(
-                "there is text without labels, and the template does not use it; add the lines '!cluster cluster word' "
-                "and 'U:%filled[0,cluster]', or leave the text out"
-            )
-        if gazetteers and "gazetteer" not in found.added:
-            raise ValueError(
-                f"there are gazetteers ({', '.join(gazetteers)}), and the template does not use them; add the lines "
-                "'!gazetteer listed word' and 'U:%filled[0,listed]', or leave the gazetteers out"
-            )
-        return found
-
-    def _parsed_template(self, columns: Sequence[str], gazetteers: Sequence[str]) -> Template:
-        clusters = self.text is not None
-        if isinstance(self.template, Template):
-            given = self.template
-            plain = not gazetteers and self.text is None
-            return given if plain else Template.parse(given.text, given.columns, "template", gazetteers, clusters)
-        if self.preset is not None:
-            _checks.instance("preset", self.preset, str, "the name of a preset")
-        if self.template is not None:
-            _checks.instance("template", self.template, str, "a Template or the text of one")
-            if "\n" not in self.template and not self.template.startswith(("U", "B", "#", "!")):
-                raise ValueError(
-                    f"template must be the text of a template, got {shown(self.template)}; read a file with "
-                    "template=Path(...).read_text()"
-                )
-            return Template.parse(self.template, columns, gazetteers=gazetteers, clusters=clusters)
-        assert self.preset is not None  # chosen by the labels, if it was not given
-        return preset(self.preset, columns, gazetteers, clusters)
 
     def _defaults(self, extractor: Extractor) -> Defaults:
         if not isinstance(extractor, TemplateExtractor) or self.template is not None:
@@ -591,7 +511,3 @@ def _support(name: str, state: State, m: int, n_features: int) -> Support:
     if support.compiled is None:  # which checks the arrays
         raise ValueError(f"its {name} is damaged")
     return support
-
-
-def _of_text(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "OUS" and value.ndim == 1
