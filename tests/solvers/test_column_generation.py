@@ -28,10 +28,10 @@ from maxmargin.problem import CandidateSets, Problem
 from maxmargin.problem import hinges as problem_hinges
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Status, Stop, choose, solve
-from maxmargin.solvers.decomposition.highs_master import HighsMaster
-from maxmargin.solvers.decomposition.linear_masters import Answer, Box, MasterProblem, OutputRows
-from maxmargin.solvers.decomposition.newton_master import NewtonMaster
-from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
+from maxmargin.solvers.column_generation.highs_master import HighsMaster
+from maxmargin.solvers.column_generation.linear_masters import Answer, Box, MasterProblem, OutputRows
+from maxmargin.solvers.column_generation.newton_master import NewtonMaster
+from maxmargin.solvers.column_generation.proximal_master import ProximalMaster
 from maxmargin.structures.candidates import Candidates
 
 run = partial(problems.run, tol=1e-7, max_iter=200)
@@ -446,7 +446,7 @@ def test_an_interrupted_step_leaves_the_state_whole(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_failed_master_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maxmargin.solvers.decomposition import highs_master as masters
+    from maxmargin.solvers.column_generation import highs_master as masters
 
     monkeypatch.setattr(masters, "MOST_RUNS", 1)
     monkeypatch.setattr(HighsMaster, "PIECE", 1)
@@ -514,7 +514,7 @@ def test_features_too_large_for_a_linear_program_are_a_status(master: Any, size:
 
 
 def test_the_master_is_chosen_by_examples_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maxmargin.solvers.decomposition import column_generation
+    from maxmargin.solvers.column_generation import column_generation
 
     problem, solver = within(make("chain", n=12), C=5.0), mm.ColumnGeneration()
     size, few = 12 * problem.n_weights, problem.n_weights

@@ -20,7 +20,7 @@ from maxmargin.optimization.solver import Start
 from maxmargin.problem import Problem
 from maxmargin.regions import L1, L2
 from maxmargin.solvers import Certificate, Proposal, Solution, Solver, Status, Stop, certify, choose, solve
-from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
+from maxmargin.solvers.column_generation.plain import PlainColumnGeneration
 
 SD, GIBBS = mm.SimplicialDecomposition, mm.Entropic()
 SOLVERS: dict[str, Solver] = {

@@ -18,7 +18,7 @@ from maxmargin.optimization.solver import Start as Start
 from maxmargin.optimization.stopping import Status as Status
 from maxmargin.optimization.stopping import Stop as Stop
 from maxmargin.solvers.auto import choose as choose
-from maxmargin.solvers.decomposition.column_generation import ColumnGeneration as ColumnGeneration
+from maxmargin.solvers.column_generation.column_generation import ColumnGeneration as ColumnGeneration
 from maxmargin.solvers.decomposition.cutting_plane import CuttingPlane as CuttingPlane
 from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition as SimplicialDecomposition
 from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient as DualExtragradient

@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin import _memory
 from maxmargin.optimization.solver import Solver
 from maxmargin.problem import BaseProblem
-from maxmargin.solvers.decomposition.column_generation import ColumnGeneration
+from maxmargin.solvers.column_generation.column_generation import ColumnGeneration
 from maxmargin.solvers.decomposition.simplicial_decomposition import SimplicialDecomposition
 from maxmargin.solvers.first_order.dual_extragradient import DualExtragradient
 from maxmargin.solvers.first_order.extragradient import Extragradient

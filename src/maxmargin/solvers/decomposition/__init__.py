@@ -1,1 +1,1 @@
-"""Methods that collect outputs and solve master problems over them."""
+"""Simplicial decomposition and cutting planes: methods that solve master problems over the outputs found so far."""

@@ -24,10 +24,10 @@ from maxmargin import _kernels
 from maxmargin.optimization.checkpoints.saved import StateDict, count, number
 from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
-from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.highs_master import InexactMaster
-from maxmargin.solvers.decomposition.linear_masters import Answer, MasterProblem, OutputRows
-from maxmargin.solvers.decomposition.proximal_master import RowProgram
+from maxmargin.solvers.column_generation import linear_masters
+from maxmargin.solvers.column_generation.highs_master import InexactMaster
+from maxmargin.solvers.column_generation.linear_masters import Answer, MasterProblem, OutputRows
+from maxmargin.solvers.column_generation.proximal_master import RowProgram
 from maxmargin.structures.base import FloatArray
 
 STEPS = 40

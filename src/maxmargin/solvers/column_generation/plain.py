@@ -45,8 +45,8 @@ from maxmargin.optimization.checkpoints.saved import StateDict, count, number, r
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem
-from maxmargin.solvers.decomposition.highs_master import HighsMaster
-from maxmargin.solvers.decomposition.linear_masters import (
+from maxmargin.solvers.column_generation.highs_master import HighsMaster
+from maxmargin.solvers.column_generation.linear_masters import (
     Answer,
     Box,
     MasterProblem,

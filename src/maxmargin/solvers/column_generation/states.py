@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require, vector
-from maxmargin.solvers.decomposition.linear_masters import Answer, Master, OutputRows
+from maxmargin.solvers.column_generation.linear_masters import Answer, Master, OutputRows
 from maxmargin.structures.base import FloatArray, IntArray
 
 _WARM = "warm."

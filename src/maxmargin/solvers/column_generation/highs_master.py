@@ -14,7 +14,7 @@ from maxmargin._sparse import sp
 from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require
 from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
-from maxmargin.solvers.decomposition.linear_masters import Answer, Master, MasterProblem, OutputRows
+from maxmargin.solvers.column_generation.linear_masters import Answer, Master, MasterProblem, OutputRows
 from maxmargin.structures.base import IntArray
 
 if TYPE_CHECKING:

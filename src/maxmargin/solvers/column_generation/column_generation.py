@@ -52,10 +52,9 @@ from maxmargin.optimization.checkpoints.saved import StateDict, require
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem, hinges
-from maxmargin.solvers.decomposition import column_generation_state
-from maxmargin.solvers.decomposition.column_generation_state import ColumnGenerationState
-from maxmargin.solvers.decomposition.highs_master import HighsMaster
-from maxmargin.solvers.decomposition.linear_masters import (
+from maxmargin.solvers.column_generation import states
+from maxmargin.solvers.column_generation.highs_master import HighsMaster
+from maxmargin.solvers.column_generation.linear_masters import (
     Answer,
     Box,
     Master,
@@ -63,9 +62,10 @@ from maxmargin.solvers.decomposition.linear_masters import (
     OutputRows,
     output_rows,
 )
-from maxmargin.solvers.decomposition.newton_master import NewtonMaster
-from maxmargin.solvers.decomposition.plain_column_generation import PlainColumnGeneration
-from maxmargin.solvers.decomposition.proximal_master import ProximalMaster
+from maxmargin.solvers.column_generation.newton_master import NewtonMaster
+from maxmargin.solvers.column_generation.plain import PlainColumnGeneration
+from maxmargin.solvers.column_generation.proximal_master import ProximalMaster
+from maxmargin.solvers.column_generation.states import ColumnGenerationState
 from maxmargin.solvers.online.perceptron import AveragedPerceptron
 from maxmargin.structures.base import SHARD_PARTS, FloatArray, IntArray
 
@@ -106,9 +106,9 @@ class ColumnGeneration(Solver):
 
     Attributes:
         master: how master problems are solved: "highs" (dual simplex, warm), "newton" (Newton steps on a smoothed
-            objective, see :mod:`~maxmargin.solvers.decomposition.newton_master`), "proximal" (proximal steps by
-            coordinate ascent, see :mod:`~maxmargin.solvers.decomposition.proximal_master`), or "auto", by examples and
-            weights: the second for few weights, the third for many, the first for small problems and balls.
+            objective, see :mod:`~maxmargin.solvers.column_generation.newton_master`), "proximal" (proximal steps by
+            coordinate ascent, see :mod:`~maxmargin.solvers.column_generation.proximal_master`), or "auto", by examples
+            and weights: the second for few weights, the third for many, the first for small problems and balls.
         k_best: rows per example and round, from the ``k_best`` most violated outputs. More than one
             needs ``rescaling="margin"`` or "none".
         age: rounds after which a row without a multiplier leaves the master; None keeps all rows. "auto": 3 with exact
@@ -371,15 +371,15 @@ class ColumnGeneration(Solver):
 
     def settled(self, state: ColumnGenerationState) -> ColumnGenerationState:
         """With masters that hold a basis in place of a model of HiGHS."""
-        return column_generation_state.settled(state)
+        return states.settled(state)
 
     def state_dict(self, state: ColumnGenerationState) -> StateDict:
         """The rows, the answer of the last master and what it was made of."""
-        return column_generation_state.state_dict(state)
+        return states.state_dict(state)
 
     def load_state_dict(self, run: Run, saved: StateDict) -> ColumnGenerationState:
         """The same state, once its rows are found below the most violated outputs."""
-        state = column_generation_state.load_state_dict(
+        state = states.load_state_dict(
             saved,
             run.problem.n_weights,
             run.problem.n_examples,

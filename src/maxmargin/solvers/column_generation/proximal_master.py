@@ -27,9 +27,9 @@ from maxmargin._sparse import sp
 from maxmargin.optimization.checkpoints.saved import StateDict, number, vector
 from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
-from maxmargin.solvers.decomposition import linear_masters
-from maxmargin.solvers.decomposition.highs_master import InexactMaster
-from maxmargin.solvers.decomposition.linear_masters import Answer, MasterProblem, OutputRows
+from maxmargin.solvers.column_generation import linear_masters
+from maxmargin.solvers.column_generation.highs_master import InexactMaster
+from maxmargin.solvers.column_generation.linear_masters import Answer, MasterProblem, OutputRows
 from maxmargin.structures.base import FloatArray, IntArray
 
 PIECE = 50
