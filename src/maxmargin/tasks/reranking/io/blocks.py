@@ -17,9 +17,9 @@ from maxmargin._messages import quoted
 from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.files.blocks import Lines, TextBlocks
 from maxmargin.tasks.common.files.text import STANDARD_INPUT, AnyPath, FileError, name_of, problem
-from maxmargin.tasks.reranking.io import moses, plain, records
 from maxmargin.tasks.reranking.io.features import columns_of, feature_name
 from maxmargin.tasks.reranking.io.files import phrases_of, recognize, with_columns
+from maxmargin.tasks.reranking.io.list_formats import moses, plain, records
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 BLOCK = 1 << 24

@@ -17,9 +17,9 @@ from maxmargin.structures.base import IntArray
 from maxmargin.tasks.common.files.compression import plain_name
 from maxmargin.tasks.common.files.text import AnyPath, count_of, name_of, once, paths_of, problem, read_bytes, text_of
 from maxmargin.tasks.common.files.text import FileError as FileError
-from maxmargin.tasks.reranking.io import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.features import Columns, read_columns
 from maxmargin.tasks.reranking.io.inputs import check_count, read_lines, read_references
+from maxmargin.tasks.reranking.io.list_formats import moses, plain, records, tables
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 _PHRASES = re.compile(r"(?:\d+:\d+-\d+:\d+-\d+(?:\s+|$))*")

@@ -15,7 +15,7 @@ from maxmargin._messages import quoted
 from maxmargin._sparse import sp
 from maxmargin.tasks.common.files.text import AnyPath, open_output
 from maxmargin.tasks.common.packages import optional
-from maxmargin.tasks.reranking.io import moses, records, tables
+from maxmargin.tasks.reranking.io.list_formats import moses, records, tables
 from maxmargin.tasks.reranking.io.lists import NBestLists
 
 FORMATS = ("moses", "tsv", "jsonl", "parquet")
@@ -137,7 +137,7 @@ def _json(lists: NBestLists) -> Iterator[str]:
 
 
 def _records(lists: NBestLists) -> Iterator[dict[str, Any]]:
-    """The objects that :mod:`~maxmargin.tasks.reranking.io.records` reads."""
+    """The objects that :mod:`~maxmargin.tasks.reranking.io.list_formats.records` reads."""
     for name in lists.names:
         if name in records.RESERVED:
             raise ValueError(f"a feature cannot be called {name!r}, which is a key of records; rename it")

@@ -16,7 +16,7 @@ import numpy as np
 from maxmargin._messages import quoted
 from maxmargin.tasks.common.files.text import AnyPath, FileError, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.lattice_formats.arcs import Arcs, feature_table, word_of
-from maxmargin.tasks.reranking.io.records import FEATURES, is_number, load_object, references_of, shown
+from maxmargin.tasks.reranking.io.list_formats.records import FEATURES, is_number, load_object, references_of, shown
 
 _KEYS = frozenset(("from", "to", "word", FEATURES))
 

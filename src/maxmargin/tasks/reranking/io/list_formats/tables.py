@@ -15,8 +15,8 @@ from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.files.text import AnyPath, count_of, lines_of, problem
 from maxmargin.tasks.reranking.io.features import column_names, text_numbers
 from maxmargin.tasks.reranking.io.inputs import lists_of_ids, reads_as_number
+from maxmargin.tasks.reranking.io.list_formats.plain import size_of_lists
 from maxmargin.tasks.reranking.io.lists import NBestLists
-from maxmargin.tasks.reranking.io.plain import size_of_lists
 
 ID, TEXT, TOTAL, SCORE = "id", "text", "total", "score"
 

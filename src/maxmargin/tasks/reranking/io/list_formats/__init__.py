@@ -1,0 +1,1 @@
+"""Formats of n-best lists: Moses, tables, JSON lines and Parquet, and plain lines."""
