@@ -33,7 +33,7 @@ Call = tuple[Callable[..., Any], Callable[[np.random.Generator], Arguments]]
 
 NAMES = (
     *("fit", "settings", "models", "constructors", "structures", "features", "objects", "problems", "whole"),
-    *("tagging", "alignment", "reranking", "segmentation"),
+    *("tagging", "alignment", "reranking", "segmentation", "explanations"),
 )
 """The targets."""
 
@@ -709,7 +709,7 @@ def whole_calls() -> dict[str, Call]:
 
 def targets() -> list[Target]:
     """Groups of calls: the library's own, then those of the tasks."""
-    from benchmarks.fuzz import task_calls
+    from benchmarks.fuzz import explain_calls, task_calls
 
     every = {name: fit_call(name) for name in KINDS}
     settings = {name: settings_call(name) for name in ("chain", "cut", "matching", "candidates", "own")}
@@ -728,6 +728,7 @@ def targets() -> list[Target]:
         target("problems", built),
         target("whole", whole_calls()),
         *(target(name, calls, **limits) for name, (calls, limits) in task_calls.groups().items()),
+        target("explanations", explain_calls.calls(KINDS, fitted), seconds=10.0),
     ]
 
 

@@ -121,7 +121,8 @@ def run(module: str, name: str, inputs: int, seed: int) -> Report:
                     worker.kill()
                 worker.join()
                 what = f"no answer in {limit:g} s" if hung else f"exit code {worker.exitcode}"
-                report.add(number, "hang" if hung else "crash", f"{what}\n{trace.read()}")
+                where = trace.read().partition("\nExtension modules")[0]
+                report.add(number, "hang" if hung else "crash", f"{what}\n{where}")
                 number += 1
             worker.join()
     return report

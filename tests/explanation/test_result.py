@@ -8,6 +8,7 @@ import math
 import re
 from html.parser import HTMLParser
 
+import data
 import kinds
 import numpy as np
 import pytest
@@ -117,6 +118,32 @@ def test_pages_and_text_show_the_same_names(tmp_path):
         found.to_html(top=0)
     with pytest.raises(ValueError, match="path"):
         found.save_html(3)
+
+
+def test_outputs_that_are_trees_are_shown():
+    X, y = data.charts(4)
+    found = mm.GrammarSVM(C=1.0, max_iter=20, tol=0.1).fit(X, y).explain(X[0])
+    assert "runner-up" in found.to_text()
+    assert "runner-up" in found.to_html()
+
+
+@pytest.mark.parametrize(("scale", "fits"), [(1e306, True), (1e307, True), (1e308, False)])
+def test_contributions_of_enormous_features_are_shown_or_refused(scale, fits):
+    X = [np.eye(2)[[0, 1, 0]], np.eye(2)[[1, 1, 0]]]
+    svm = mm.ChainSVM(C=1.0, tol=0.1).fit(X, [["a", "b", "a"], ["b", "b", "a"]])
+    if fits:
+        found = svm.explain(scale * X[0])
+        assert math.isfinite(found.margin)
+        assert "█" in found.to_text()
+        assert "inf%" not in found.to_html()
+    else:
+        with pytest.raises(ValueError, match="the scores are not finite, as features are too large"):
+            svm.explain(scale * np.full((3, 2), 1.7), against=["a", "b", "a"])
+
+
+def test_titles_are_strings():
+    with pytest.raises(ValueError, match="title must be a string, got 3"):
+        hostile().to_html(title=3)
 
 
 def test_what_must_be_said():

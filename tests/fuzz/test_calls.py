@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 if not Path("/proc/self/clear_refs").exists():
@@ -12,7 +13,7 @@ if not Path("/proc/self/clear_refs").exists():
 pytest.importorskip("skimage", reason="segmentation needs the images extra")
 pytest.importorskip("matplotlib", reason="plots need the plot extra")
 
-from benchmarks.fuzz import calls, harness
+from benchmarks.fuzz import calls, explain_calls, harness
 
 INPUTS = {"alignment": 10, "reranking": 20, "segmentation": 20, "fit": 30, "whole": 20}
 """Of targets that train models; of others there are more."""
@@ -34,6 +35,18 @@ def test_odd_arguments_are_accepted_or_refused_in_words(targets, name):
     for number in range(INPUTS.get(name, 60)):
         outcome, detail = harness.outcome_of(targets[name], 1, number)
         assert outcome in ("accepted", "refused"), f"{name}, input {number}: {outcome}\n{detail}"
+
+
+def test_explanations_with_good_arguments_are_made_and_shown():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # models of short runs
+        for name, (call, arguments) in explain_calls.calls(calls.KINDS, calls.fitted).items():
+            for seed in range(4):
+                given = arguments(np.random.default_rng(seed))
+                try:
+                    call(**given)
+                except ValueError as error:
+                    raise AssertionError(f"{name} with {', '.join(given)}") from error
 
 
 ONCE_UNCLEAR = {

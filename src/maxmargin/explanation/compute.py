@@ -95,7 +95,15 @@ def _output(encoder: Encoder, batch: Batch, structure: Structure, z: FloatArray)
 def _score(scores: FloatArray, z: FloatArray) -> float:
     """``scores'z`` correctly rounded, where scores of parts that are not there may be infinite."""
     own = np.flatnonzero(z)
-    return math.fsum((scores[own] * z[own]).tolist())
+    return _sum((scores[own] * z[own]).tolist())
+
+
+def _sum(terms: Sequence[float]) -> float:
+    """The correctly rounded sum; ValueError if it, or a partial sum, is too large for a float."""
+    try:
+        return math.fsum(terms)
+    except (OverflowError, ValueError):  # the latter where infinities cancel
+        raise ValueError(rivals.NOT_FINITE) from None
 
 
 def _contributions(
@@ -124,7 +132,9 @@ def _contributions(
             elif term != 0.0:
                 found.append(Contribution(name, feature, float(weights[weight]), value, float(change[part]), term))
         for feature, own_terms in summed.items():
-            if (total := math.fsum(own_terms)) != 0.0:
+            if (total := _sum(own_terms)) != 0.0:
                 found.append(Contribution(name, feature, None, None, float(change[part]), total))
+    if not math.isfinite(_sum([abs(one.contribution) for one in found])):  # then no sum of some of them overflows
+        raise ValueError(rivals.NOT_FINITE)
     found.sort(key=lambda one: -abs(one.contribution))
     return {"parts": tuple(changed), "contributions": tuple(found)}

@@ -98,7 +98,7 @@ def _table(table: Table) -> str:
 
 
 def _row(cells: Sequence[str], total: float, largest: float, heads: Sequence[str]) -> str:
-    width = 100.0 * abs(total) / largest if largest else 0.0
+    width = 100.0 * (abs(total) / largest) if largest else 0.0
     side = "for" if total >= 0 else "against"
     bar = f'<span class="track"><span class="bar {side}" style="width:{width:.1f}%"></span></span>'
     texts = "".join(

@@ -179,6 +179,7 @@ class Explanation:
         """
         from maxmargin.explanation.page import page
 
+        _checks.instance("title", title, str, "a string")
         return page([("", self)], title=title, top=_checks.integer("top", top, least=1))
 
     def save_html(self, path: str | Path, top: int = 30, *, title: str = "Explanation of a prediction") -> None:

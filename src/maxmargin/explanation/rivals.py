@@ -16,6 +16,8 @@ from maxmargin.structures.networks.network import Network
 MOST_NODES = 1000
 """Of a graph whose second best labeling is found exactly: that takes a maximum for each node."""
 
+NOT_FINITE = "the scores are not finite, as features are too large; scale them"
+
 _TRIED = 24
 """Nodes of other graphs at which another label is tried."""
 
@@ -43,7 +45,7 @@ def best(structure: Structure, scores: FloatArray) -> Points:
     found = structure.predict(scores)
     if found.status[0] > PointStatus.INEXACT:
         raise ValueError(
-            "the scores are not finite, as features are too large; scale them"
+            NOT_FINITE
             if found.status[0] == PointStatus.NONFINITE
             else "the input has no legal output; change it, or allow what is forbidden"
         )

@@ -81,7 +81,7 @@ def output_text(output: Any) -> str:
 def summary(found: Explanation) -> list[tuple[str, str]]:
     """Names and values above the tables."""
     lines = []
-    if np.size(found.output) <= MOST_SHOWN or not isinstance(found.output, np.ndarray):  # not labels of all pixels
+    if not isinstance(found.output, np.ndarray) or found.output.size <= MOST_SHOWN:  # not labels of all pixels
         lines.append(("output", output_text(found.output)))
         if found.rival_score is not None:
             lines.append((found.compared_with, output_text(found.rival)))

@@ -69,5 +69,5 @@ def _grid(table: Table) -> object:
 
 def _bar(total: float, largest: float) -> str:
     """A bar of up to eight cells."""
-    eighths = round(64 * abs(total) / largest) if largest else 0
+    eighths = round(64 * (abs(total) / largest)) if largest else 0
     return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
