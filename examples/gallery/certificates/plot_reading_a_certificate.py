@@ -50,9 +50,7 @@ f1 = 100 * np.array([score for _, score in tagger.dev_scores_])
 # any more.
 
 BLUE, VERMILION = "#0072B2", "#D55E00"
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(7.8, 3.9), layout="constrained", width_ratios=[1.25, 1]
-)
+figure, (left, right) = plt.subplots(2, 1, figsize=(6.0, 7.4), layout="constrained")
 left.fill_between(iteration, dual, primal, color=BLUE, alpha=0.15, linewidth=0)
 left.plot(iteration, primal, color=VERMILION, linewidth=2)
 left.plot(iteration, dual, color=BLUE, linewidth=2)
@@ -82,7 +80,7 @@ left.annotate(
 left.set_ylim(bottom=dual[-1] - 0.35 * np.ptp(primal))
 left.set_xlabel("passes over the data")
 left.set_ylabel("objective")
-left.set_title("The optimum is in the band")
+left.set_title("The optimum is between the two curves")
 
 print(f"below a gap of 0.01, F1 moves by {np.ptp(f1[gap <= 0.01]):.2f} points")
 right.semilogx(gap, f1, "o-", color="#009E73", linewidth=1.5, markersize=4)
@@ -91,7 +89,7 @@ right.text(0.009, f1.min(), "default tol", color="0.35", rotation=90, ha="left",
 right.invert_xaxis()
 right.set_xlabel("certified relative gap")
 right.set_ylabel("F1 of chunks on dev data (%)")
-right.set_title("Held-out F1 settles earlier")
+right.set_title("Held-out F1 settles before the tolerance is reached")
 for axes in (left, right):
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

@@ -2,17 +2,17 @@
 A whole path of models from one run
 ===================================
 
-How long should the weights be? Usually one trains a model for each of several radii.
+How large should the norm of the weights be? Usually one trains a model for each of several radii.
 The dual extragradient method without regularization starts at zero weights, and its
-averages grow: one run visits all lengths, and where it has a certain length it is
-close to the best weights of that length (Taskar, Lacoste-Julien and Jordan 2005,
+averages grow: one run visits all norms, and its weights are close to the best ones of
+the same norm (Taskar, Lacoste-Julien and Jordan 2005,
 section 6).
 """
 
 # %%
-# Points of a digit's strokes are matched with those of a distorted copy. Features of
-# a possible link are how much two points differ in place and in their distances to
-# the other points, with products.
+# Points of a digit's strokes are matched with those of a distorted copy. The features
+# of a possible link are how much its two points differ in position and in their
+# distances to the other points, and products of these differences.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,7 +65,11 @@ for point in path.exact:
 # training run for each radius, certified. Blue: the one run without regularization.
 
 above = (path.excess() / path.arrays("exact")["hinge"]).max()
-figure = plt.figure(figsize=(7.8, 6.4), layout="constrained")
-title = f"One run (blue): hinge loss at most {above:.1%} above exact points (vermilion)"
-mm.report.plot_path(path, figure=figure, title=title)
+figure = plt.figure(figsize=(6.0, 6.8), layout="constrained")
+title = f"One run (blue): hinge loss at most {above:.1%}\nabove exact points (vermilion)"
+mm.report.plot_path(path, figure=figure).suptitle(title)
+legend = figure.legends[0]  # is wider than this figure, so its lines go below each other
+names = [text.get_text() for text in legend.texts]
+figure.legend(legend.legend_handles, names, loc="outside lower center", frameon=False)
+legend.remove()
 plt.show()

@@ -61,7 +61,7 @@ paths = {"gradient": run(STEP, extra=False), "extragradient": run(STEP, extra=Tr
 
 COLORS = {"gradient": "#D55E00", "extragradient": "#0072B2"}
 figure, (plane, distance) = plt.subplots(
-    1, 2, figsize=(7.8, 3.8), layout="constrained", width_ratios=[1.2, 1]
+    2, 1, figsize=(6.0, 7.4), layout="constrained", height_ratios=[1.3, 1]
 )
 w, z = np.meshgrid(np.linspace(-0.35, 1.35, 200), np.linspace(0, 1, 200))
 plane.contourf(w, z, w**2 / (2 * C) + z * (1 - 2 * w), levels=14, cmap="Greys", alpha=0.45)
@@ -73,8 +73,8 @@ for name, points in paths.items():
 plane.plot(*saddle, "*", color="black", markersize=11)
 plane.annotate("saddle point", saddle, (0.9, 0.33), arrowprops={"arrowstyle": "-", "color": "0.3"})
 plane.set_xlabel("weight w (minimizes)")
-plane.set_ylabel("share z of the wrong output (maximizes)")
-plane.set_title("Gradient steps circle, extragradient arrives")
+plane.set_ylabel("share z of the wrong output\n(maximizes)")
+plane.set_title("Gradient steps circle, extragradient converges")
 plane.legend(loc="upper right", framealpha=0.9)
 distance.set_xlabel("step")
 distance.set_ylabel("distance to the saddle point")

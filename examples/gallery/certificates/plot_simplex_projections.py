@@ -10,9 +10,9 @@ outputs.
 """
 
 # %%
-# ``structures.Candidates`` is a list to choose one from; with three candidates its
-# polytope is the triangle. ``project`` and ``marginals`` are the two ways inside, and
-# every structure of the library that has them uses the same names.
+# ``structures.Candidates`` chooses one output of a list; with three candidates its
+# polytope is a triangle. ``project`` returns the nearest point, ``marginals`` the
+# Gibbs distribution. Other structures have these methods under the same names.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,7 +46,7 @@ angles = np.arange(24) * 2 * np.pi / 24 + np.pi / 24
 plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
 steps = np.linspace(0.0, 4.0, 81)
 
-figure, axes = plt.subplots(1, 2, figsize=(7.8, 3.9), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(6.0, 3.6), layout="constrained")
 zeros = {}
 for own, name, inside, color in (
     (axes[0], "Euclidean", lambda s: list_of_three.project(s).z, BLUE),
@@ -64,8 +64,8 @@ for own, name, inside, color in (
     own.plot(*(np.full(3, 1 / 3) @ CORNERS), "o", color="black", markersize=4)
     zeros[name] = int((np.array(ends) == 0.0).sum())
     print(f"{name}: {zeros[name]} of {3 * len(ends)} probabilities at the ends are 0")
-axes[0].set_title("Euclidean: paths reach the sides,\nwhere probabilities are exactly 0")
-axes[1].set_title("entropic: paths bend toward the corners,\nno probability is ever 0")
+axes[0].set_title("Euclidean: paths reach\nthe sides, where some\nprobabilities are 0", pad=12)
+axes[1].set_title("entropic: paths bend\ntoward the corners, no\nprobability is ever 0", pad=12)
 plt.show()
 
 # %%

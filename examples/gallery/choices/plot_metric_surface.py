@@ -4,8 +4,8 @@ What tuning to a metric sees
 
 A recognizer scores each hypothesis by an acoustic model, a language model and the
 length. Which weights give the fewest word errors? The error of the chosen hypotheses
-is piecewise constant in the weights. MERT searches this surface itself along lines;
-max-margin minimizes a convex bound, whose optimum is certified.
+is piecewise constant in the weights. MERT searches this surface along lines;
+max-margin training minimizes a convex bound on it, with a certificate.
 """
 
 # %%
@@ -59,11 +59,11 @@ errors = {
 print({name: own.round(2).tolist() for name, own in weights.items()})
 
 # %%
-# The surface on the training lists: lighter is better. The star is where MERT ended,
-# at the bottom of it; the circle is the optimum of the convex bound, which is reached
-# without a search among plateaus.
+# The surface on the training lists; lighter is better. MERT (star) ends near its
+# lowest point. The circle is the optimum of the convex bound, which needs no search
+# among plateaus.
 
-figure, axes = plt.subplots(figsize=(7.4, 5.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.0, 5.6), layout="constrained")
 extent = lm[0], lm[-1], length[0], length[-1]
 limits = {"vmin": surface.min(), "vmax": surface.min() + 2.5}
 picture = axes.imshow(
@@ -85,7 +85,7 @@ for (name, own), marker, color, size in zip(
     )
 axes.set_xlabel("weight of the language model")
 axes.set_ylabel("weight of the length")
-axes.set_title("Word error rate on the training lists: steps and plateaus")
-figure.legend(loc="outside lower center", ncols=2, frameon=False)
+axes.set_title("Word error rate on the training lists:\nsteps and plateaus")
+figure.legend(loc="outside lower center", frameon=False)
 figure.colorbar(picture, ax=axes, label="word error rate (%)", extend="max")
 plt.show()

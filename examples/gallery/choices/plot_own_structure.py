@@ -2,11 +2,12 @@
 A structure of your own: events that keep their distance
 ========================================================
 
-Heartbeats, keystrokes or spikes of a neuron never follow each other within some time.
-A detector that judges every moment by itself reports several events for one;
-suppressing all but the strongest *afterwards* is a habit. Here the rule is a
-structure: learning knows it. A structure needs its argmax and three small methods;
-projections, k-best lists, solvers and certificates come with the library.
+Heartbeats, keystrokes or spikes of a neuron are at least some time apart. A detector
+that judges every moment by itself reports one event several times; the usual remedy
+is to suppress all but the strongest detection *afterwards*. Here the rule is part of
+the structure, so training takes it into account. A structure needs its argmax and
+three small methods; projections, k-best lists, solvers and certificates come with the
+library.
 """
 
 # %%
@@ -72,7 +73,7 @@ check_structure(Events([5, 1, 7], apart=3), np.random.default_rng(0))
 
 # %%
 # Recordings of bumps in noise. The features of a position are the values around it.
-# The same class with ``apart=1`` knows no distance.
+# With ``apart=1`` the same class has no such rule.
 
 rng = np.random.default_rng(0)
 APART, WINDOW = 6, 3
@@ -112,15 +113,15 @@ alone, spaced = (
 print(spaced.solution_.certificate)
 
 # %%
-# The third way is the habit: positions are learned by themselves, and the best events
-# of their scores are chosen at a distance.
+# The usual remedy is the third way: positions are learned by themselves, and the best
+# events that keep their distance are chosen by these scores.
 
 structure = Events([len(x) for x in X[n:]], APART)
 suppressed = structure.decode(structure.argmax(np.concatenate(X[n:]) @ alone.coef_).z)
 found = {
     "each position by itself": alone.predict(X[n:]),
-    "learned by itself, then suppressed": suppressed,
-    f"learned at least {APART} apart": spaced.predict(X[n:]),
+    "by itself, then suppressed": suppressed,
+    f"trained with the distance of {APART}": spaced.predict(X[n:]),
 }
 scores = {name: float(f1(gold[n:], events)) for name, events in found.items()}
 print({name: round(score, 3) for name, score in scores.items()})
@@ -131,21 +132,19 @@ print({name: round(score, 3) for name, score in scores.items()})
 
 at = max(range(len(X) - n), key=lambda i: np.setdiff1d(suppressed[i], gold[n + i]).size)
 figure, panels = plt.subplots(
-    3, 1, figsize=(7.4, 6.0), layout="constrained", sharex=True, sharey=True
+    3, 1, figsize=(6.0, 6.8), layout="constrained", sharex=True, sharey=True
 )
-for axes, (name, events), color in zip(
-    panels, found.items(), ("#D55E00", "#CC79A7", "#0072B2"), strict=True
-):
+for axes, (name, events) in zip(panels, found.items(), strict=True):
     signal, right = signals[n + at], np.isin(events[at], gold[n + at])
     axes.vlines(gold[n + at], -0.6, 2.6, color="0.75", linewidth=4, zorder=0, label="gold event")
     axes.plot(signal, color="0.3", linewidth=1.2)
     height = signal[events[at]] + 0.3
-    axes.plot(events[at][right], height[right], "v", color=color, markersize=8, label="found")
+    axes.plot(events[at][right], height[right], "v", color="#0072B2", markersize=8, label="found")
     axes.plot(
         events[at][~right],
         height[~right],
         "v",
-        color=color,
+        color="#D55E00",
         markersize=8,
         fillstyle="none",
         label="found, wrong",
@@ -153,7 +152,7 @@ for axes, (name, events), color in zip(
     axes.set_ylabel("value")
     axes.set_ylim(-0.6, 2.6)
     axes.set_title(f"{name}: F1 {scores[name]:.2f} on {len(X) - n} new recordings")
-    axes.legend(loc="upper right", ncols=3, fontsize=8, framealpha=1)
     axes.spines[["top", "right"]].set_visible(False)
 panels[-1].set_xlabel("position")
+figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
 plt.show()

@@ -2,10 +2,10 @@
 How strongly should neighbors agree?
 ====================================
 
-A graph cut labels the pixels of a noisy image: pixels score their labels by
-themselves, and neighbors that differ pay the weight of an edge. Too small a weight
-leaves the noise, too large a one erases what is thin. ``mm.CutSVM`` learns the weight
-together with the others, in place of a grid search.
+A graph cut labels the pixels of a noisy image: each pixel has a score for each label,
+and neighbors with different labels pay the weight of their edge. If this weight is
+too small, noise remains; if it is too large, thin strokes disappear. ``mm.CutSVM``
+learns it together with the other weights, so no grid search is needed.
 """
 
 # %%
@@ -48,10 +48,10 @@ factors = np.array([0.0, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0])
 models = [replace(cut.model_, weights=cut.coef_ * [1.0, 1.0, factor]) for factor in factors]
 errors = [100 * (1 - model.score(X[n:], y[n:])) for model in models]
 
-shown, at = (0.0, 0.5, 1.0, 2.0, 4.0), n + 2
-figure = plt.figure(figsize=(7.8, 4.9), layout="constrained")
-top, bottom = figure.subfigures(2, 1, height_ratios=[1, 2.1])
-panels = top.subplots(1, 2 + len(shown))
+shown, at = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0), n + 2
+figure = plt.figure(figsize=(6.0, 6.8), layout="constrained")
+top, bottom = figure.subfigures(2, 1)
+panels = top.subplots(2, 4).ravel()
 panels[0].imshow(noisy[at], cmap="Greys")
 panels[0].set_title("noisy", fontsize=10)
 panels[-1].imshow(y[at].reshape(SIDE, SIDE), cmap="Greys")
@@ -68,11 +68,11 @@ curve.plot(range(len(factors)), errors, "o-", color="#0072B2", linewidth=2)
 learned = factors.tolist().index(1.0)
 curve.plot(learned, errors[learned], "*", color="#D55E00", markersize=16, label="learned weight")
 curve.set_xticks(range(len(factors)), [f"{factor:g}" for factor in factors])
-curve.set_xlabel("factor on the learned weight of edges")
-curve.set_ylabel(f"wrong pixels of {len(X) - n} new images (%)")
+curve.set_xlabel(f"factor on the learned weight of edges ({len(X) - n} new images)")
+curve.set_ylabel("wrong pixels (%)")
 best = min(range(len(factors)), key=lambda k: errors[k])
 of_factors = f"best of these factors: {errors[best]:.1f}%"
-curve.set_title(f"Learned weight: {errors[learned]:.1f}% of the pixels wrong; {of_factors}")
+curve.set_title(f"Learned weight: {errors[learned]:.1f}% of the pixels wrong\n({of_factors})")
 curve.set_ylim(bottom=0)
 curve.grid(alpha=0.3)
 curve.spines[["top", "right"]].set_visible(False)

@@ -2,14 +2,15 @@
 Correcting a segmentation with scribbles
 ========================================
 
-A trained segmenter is often nearly right. ``interactive`` keeps the features, the
-probabilities and the last flow of one image, so that a user can scribble over what is
-wrong: pixels that were scribbled on have exactly their label, and the cut spreads it.
+A trained segmenter is often nearly right. ``interactive`` lets a user scribble over
+what is wrong in one image: pixels under a stroke get the label of the stroke, and the
+cut spreads it to their neighbors. Features, probabilities and the last flow are kept
+between strokes.
 """
 
 # %%
-# The package draws pictures of leaves on ground of similar colors. Ten are for
-# training; the next ones are new.
+# The package draws pictures of leaves on a background of similar colors. Ten are
+# for training, six for testing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +32,8 @@ wrong = [
 print("wrong pixels of the new pictures:", [f"{share:.1%}" for share in wrong])
 
 # %%
-# A simulated user looks at the worst picture and, again and again, draws a stroke of
-# seven by three pixels into the largest wrong area, with the right label.
+# A simulated user takes the worst picture and repeatedly draws a stroke of seven by
+# three pixels with the right label into the largest wrong area.
 
 at = n + int(np.argmax(wrong))
 image, gold = X[at], y[at]
@@ -53,11 +54,11 @@ errors = [100 * float((found != gold).mean()) for found in labels]
 print("wrong pixels after each stroke:", [f"{error:.1f}%" for error in errors])
 
 # %%
-# The found leaf is tinted, its true outline dashed. Strokes are white for ground,
-# black for leaf.
+# The predicted leaf is tinted, the true outline is dashed. Strokes are white for
+# background and black for leaf.
 
-figure = plt.figure(figsize=(7.8, 4.9), layout="constrained")
-top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1])
+figure = plt.figure(figsize=(6.0, 4.8), layout="constrained")
+top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.3])
 shown = [0, 3, 12]
 for axes, count in zip(top.subplots(1, 3), shown, strict=True):
     axes.imshow(overlay(image, labels[count], default_colors(2)))
@@ -67,14 +68,15 @@ for axes, count in zip(top.subplots(1, 3), shown, strict=True):
         axes.imshow(drawn, cmap=ListedColormap([color]), interpolation="nearest")
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.set_title(f"{count or 'no'} strokes: {errors[count]:.1f}% wrong", fontsize=11)
+    axes.set_title(f"{count or 'no'} strokes:\n{errors[count]:.1f}% wrong")
 curve = bottom.subplots()
 curve.plot(errors, "o-", color="#0072B2", linewidth=2)
 curve.set_xlabel("strokes")
 curve.set_ylabel("wrong pixels (%)")
 curve.set_ylim(bottom=0)
 share, mended = (strokes[-1] >= 0).mean(), 1 - errors[-1] / errors[0]
-curve.set_title(f"{shown[-1]} strokes on {share:.1%} of the pixels mend {mended:.0%} of the errors")
+title = f"{shown[-1]} strokes on {share:.1%} of the pixels remove {mended:.0%} of the errors"
+curve.set_title(title)
 curve.grid(alpha=0.3)
 curve.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -4,14 +4,14 @@ Word alignment with confidences
 
 Which words of a sentence and of its translation belong together? The aligner learns
 weights of evidence, such as hidden Markov models of both directions, spelling and
-position, from hand-aligned pairs, and returns each link with a confidence: a margin,
+position, from hand-aligned pairs. Each link comes with a confidence: its margin,
 calibrated on held-out pairs.
 """
 
 # %%
 # The package has 260 English-French sentence pairs that are aligned by hand. Three
-# quarters are for training; the text of the others, without their links, is added as
-# bitext.
+# quarters are for training. The text of the others is added as bitext, without its
+# links.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,14 +27,15 @@ print(f"alignment error rate of {len(new)} new pairs: {errors[1]:.1%}")
 print(f"links on which both hidden Markov models agree: {errors[0]:.1%}")
 
 # %%
-# One of the new pairs. With a threshold near 0 ``align`` returns the doubtful links,
-# too, so that all confidences can be drawn.
+# One of the new pairs. With a threshold near 0, ``align`` also returns the doubtful
+# links, so that all confidences can be drawn.
 
 at = next(i for i, words in enumerate(test.source) if "wages" in words)
 source, target, gold = test.source[at], test.target[at], test.references[at]
-every = aligner.align(new, threshold=1e-4)[at]
+doubtful = aligner.align(new, threshold=1e-4)
 confidence = np.zeros((len(source), len(target)))
-confidence[tuple(every.links.T)] = every.confidence
+for own in (doubtful[at], found[at]):
+    confidence[tuple(own.links.T)] = own.confidence
 
 
 def draw(axes, links, title):
@@ -65,15 +66,15 @@ def draw(axes, links, title):
     axes.set_ylim(len(source) - 0.5, -0.5)
     axes.tick_params(length=0)
     missed = len(sure - set(map(tuple, links.tolist())))
-    axes.set_title(f"{title}:\n{(~right).sum()} wrong, {missed} missed", fontsize=11)
+    axes.set_title(f"{title}: {(~right).sum()} wrong, {missed} missed")
 
 
-figure, axes = plt.subplots(1, 2, figsize=(7.8, 4.6), layout="constrained", sharey=True)
+figure, axes = plt.subplots(2, 1, figsize=(6.0, 7.6), layout="constrained", sharex=True)
 axes[0].imshow(np.zeros_like(confidence), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-draw(axes[0], baseline[at], "both hidden Markov models agree")
+draw(axes[0], baseline[at], "Links of both hidden Markov models")
 picture = axes[1].imshow(confidence, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-draw(axes[1], found[at].links, "learned aligner")
-figure.colorbar(picture, ax=axes, label="confidence of a link", shrink=0.8)
+draw(axes[1], found[at].links, "Learned aligner")
+figure.colorbar(picture, ax=axes, label="confidence of a link", shrink=0.5)
 handles = [
     plt.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", linewidth=1.5),
     plt.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", linewidth=1.5, linestyle=":"),

@@ -3,7 +3,7 @@ An edit distance that knows which letters are confused
 ======================================================
 
 Levenshtein's distance charges every substitution the same. ``mm.EditSVM`` learns from
-aligned pairs what each edit is worth, and its ``distance`` finds names in lists under
+aligned pairs what each edit is worth, and its ``distance`` finds names in lists despite
 other spellings.
 """
 
@@ -53,7 +53,7 @@ model = mm.EditSVM(gaps="linear", symmetric=True, C=1.0, tol=0.01, random_state=
 print(model.solution_.certificate)
 
 # %%
-# New names: 400 in the list, and what was written for each. Who is nearest?
+# New names, and what was written for each. Which name of the list is nearest?
 
 persons = sorted({name() for _ in range(400)})
 typed = [written(person)[0] for person in persons]
@@ -68,20 +68,20 @@ first = {
 print({label: f"{share:.0%} of the names found at once" for label, share in first.items()})
 
 # %%
-# Left: the learned distance of single letters, with letters that sound alike side by
-# side. Right: a name that only the learned distance finds.
+# Above: the learned distance of single letters, with letters that sound alike side by
+# side. Below: a name that only the learned distance finds.
 
 letters = "".join(ALIKE.split()) + "afglru"
 table = model.distances(list(letters), list(letters))
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(7.8, 4.4), layout="constrained", width_ratios=[1.5, 1]
+    2, 1, figsize=(6.0, 8.2), layout="constrained", height_ratios=[2, 1]
 )
 picture = left.imshow(np.where(np.eye(len(letters)) > 0, np.nan, table), cmap="viridis")
 left.set_xticks(range(len(letters)), letters)
 left.set_yticks(range(len(letters)), letters)
 left.tick_params(length=0)
 left.set_title("Letters that sound alike are near each other")
-figure.colorbar(picture, ax=left, label="learned distance of two letters", shrink=0.8)
+figure.colorbar(picture, ax=left, label="learned distance of two letters", shrink=0.9)
 
 lost = [
     i
@@ -107,5 +107,5 @@ right.legend(loc="upper right", fontsize=9, handlelength=1)
 right.set_xlim(right=2.5)
 right.spines[["top", "right"]].set_visible(False)
 shares = " and ".join(f"{label} {share:.0%}" for label, share in first.items())
-figure.suptitle(f"Right names that are nearest of {len(persons)}: {shares}")
+figure.suptitle(f"Nearest of {len(persons)} names is the right one:\n{shares}")
 plt.show()

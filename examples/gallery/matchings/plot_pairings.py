@@ -54,7 +54,7 @@ print(f"F1 of single bonds: {model.score(X[n:], y[n:]):.0%}")
 
 # %%
 # Above, a doubtful protein with five bonds: the gold bonds are those of the second
-# best pairing. Beneath, the share of whole pairings that are right by the size of the
+# best pairing. Below, the share of whole pairings that are right by the size of the
 # margin.
 
 five = [
@@ -65,7 +65,7 @@ five = [
 shown = max((i for i in five if margin[i] < 1), key=lambda i: np.diff(places[n + i]).min())
 place, gold = places[n + shown], bonds(y[n + shown])
 figure, (chain, bars) = plt.subplots(
-    2, 1, figsize=(7.4, 5.6), layout="constrained", height_ratios=[1.25, 1]
+    2, 1, figsize=(6.0, 6.0), layout="constrained", height_ratios=[1.25, 1]
 )
 span = int(place[-1] - place[0])
 for level, pairs, names in (
@@ -90,10 +90,10 @@ for level, pairs, names in (
             )
         )
     chain.text(place[0] - 0.02 * span, level + 0.1, names, ha="right", va="bottom")
-chain.set_xlim(place[0] - 0.2 * span, place[-1] + 0.02 * span)
+chain.set_xlim(place[0] - 0.26 * span, place[-1] + 0.02 * span)
 chain.set_ylim(-4.7, 1.9)
 chain.set_axis_off()
-chain.set_title(f"The right pairing is second, {margin[shown]:.2f} behind (wrong bonds dashed)")
+chain.set_title(f"The right pairing is second, {margin[shown]:.2f} behind\n(wrong bonds dashed)")
 
 parts = np.array_split(np.argsort(margin), 4)
 share = np.array([right[own].mean() for own in parts])
@@ -102,8 +102,8 @@ bars.bar(
     range(4), 100 * share, yerr=100 * spread, color="#0072B2", alpha=0.85, ecolor="0.2", capsize=4
 )
 bars.set_xticks(range(4), [f"{margin[own].min():.2f} to {margin[own].max():.2f}" for own in parts])
-bars.set_xlabel("margin of the best pairing over the second (quarters of the new proteins)")
+bars.set_xlabel("margin over the second best pairing (quarters of the new proteins)")
 bars.set_ylabel("all bonds right (%)")
-bars.set_title("The larger the margin, the more often the whole pairing is right")
+bars.set_title("The larger the margin, the more often\nthe whole pairing is right")
 bars.spines[["top", "right"]].set_visible(False)
 plt.show()

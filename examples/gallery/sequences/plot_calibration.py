@@ -3,15 +3,15 @@ Do probabilities mean what they say?
 ====================================
 
 Of the labels that a tagger gives with a probability of 80 %, four in five should be
-right. Large-margin training alone does not see to that. So taggers find a
-*temperature* that divides their scores, on dev data or across folds of the training
-sentences.
+right. Large-margin training alone does not ensure that, so taggers divide
+their scores by a *temperature*, which is fitted on dev data or by cross-validation
+on the training sentences.
 """
 
 # %%
 # A tagger of parts of speech learns from a quarter of the English sentences of the
 # package and labels the others, so that there are enough errors to count. ``fit``
-# finds the temperature across folds.
+# chooses the temperature by cross-validation.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -50,7 +50,7 @@ def reliability(probabilities, n_bins=10):
 # Each dot is a tenth of the tokens; the bars are 95 % intervals of the share that is
 # right. Dots on the diagonal are calibrated.
 
-figure, axes = plt.subplots(figsize=(6.0, 5.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(5.6, 5.2), layout="constrained")
 axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
 errors = {}
 for (name, probabilities), color, marker in zip(
@@ -75,7 +75,7 @@ axes.set_ylabel("share of these labels that is right")
 axes.set_xlim(0, 1.02)
 axes.set_ylim(0, 1.02)
 axes.set_aspect("equal")
-axes.set_title("Scores alone are too timid, a fitted temperature calibrates them")
+axes.set_title("Raw scores give too low probabilities,\na fitted temperature corrects them")
 axes.grid(alpha=0.3)
 axes.legend(loc="lower right", framealpha=1)
 plt.show()

@@ -3,7 +3,7 @@ Which labels a tagger confuses
 ==============================
 
 Accuracy is one number. The confusion matrix says where errors are, and with it what
-more data or features could mend.
+more data or features could improve.
 """
 
 # %%
@@ -36,10 +36,10 @@ labels = [str(scores.labels[k]) for k in shown]
 open_classes = np.isin(scores.labels, ["NOUN", "VERB", "ADJ", "ADV", "PROPN"])
 share = wrong[np.ix_(open_classes, open_classes)].sum() / wrong.sum()
 
-figure, axes = plt.subplots(figsize=(6.6, 6.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.0, 6.2), layout="constrained")
 mm.report.plot_confusion(table[np.ix_(shown, shown)], labels, axes=axes)
 among = f"{share:.0%} of them among content words"
-axes.set_title(f"{wrong.sum()} of {scores.tokens} labels are wrong, {among}", fontsize=11)
+axes.set_title(f"{wrong.sum()} of {scores.tokens} labels are wrong,\n{among}")
 for k, label in enumerate(labels):
     if label in ("NOUN", "VERB", "ADJ", "ADV", "PROPN"):
         axes.get_xticklabels()[k].set_color("#D55E00")
@@ -47,5 +47,5 @@ for k, label in enumerate(labels):
 plt.show()
 
 # %%
-# Labels of content words (vermilion) are told apart by their endings and neighbors,
-# and by words seen in training: that is where more text helps.
+# Content words (vermilion labels) are told apart by their endings, their neighbors
+# and the words seen in training, so more text helps most there.

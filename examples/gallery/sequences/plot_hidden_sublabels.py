@@ -2,10 +2,10 @@
 Hidden sub-labels find the digits by themselves
 ===============================================
 
-Handwritten digits come with two labels only, "even" and "odd". No line separates the
-pictures of five digits from those of five others well. ``mm.LatentSVM(base,
-n_sublabels=5)`` gives each label five hidden sub-labels with weights of their own;
-what these mean is for training to find out.
+Handwritten digits come with two labels only, "even" and "odd". No linear
+classifier separates the five even digits from the five odd ones well. ``mm.LatentSVM(base,
+n_sublabels=5)`` gives each label five hidden sub-labels with weights of their own,
+and training finds out what each of them stands for.
 """
 
 # %%
@@ -43,7 +43,7 @@ names = np.array(
     [f"{label} {own}" for found in latent.predict_sublabels(X[n:]) for label, own in found]
 )
 pixels, digits = pixels[n * LENGTH :], digits[n * LENGTH :]
-figure, grid = plt.subplots(2, 5, figsize=(7.4, 3.9), layout="constrained")
+figure, grid = plt.subplots(2, 5, figsize=(6.0, 3.6), layout="constrained")
 for row, label in zip(grid, ("even", "odd"), strict=True):
     for own, axes in enumerate(row):
         there = names == f"{label} {own}"
@@ -57,5 +57,5 @@ for row, label in zip(grid, ("even", "odd"), strict=True):
             print(f"{label} {own}: {counts.argmax()} is {counts.max()} of {there.sum()}")
     row[0].set_ylabel(label, fontsize=12)
 before, after = errors.values()
-figure.suptitle(f"Test error: {before:.1%} with two labels, {after:.1%} with hidden sub-labels")
+figure.suptitle(f"Test error: {before:.1%} with two labels,\n{after:.1%} with hidden sub-labels")
 plt.show()

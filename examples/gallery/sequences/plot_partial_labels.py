@@ -2,14 +2,14 @@
 A few labels in every sentence, or whole sentences?
 ===================================================
 
-Labels cost time. With a budget of so many words one may label whole sentences, or
-some words in all of them. Taggers take labels of which some are unknown (``None``):
+Labeling takes time. With a budget of so many words, one may label whole sentences, or
+some words in every sentence. Taggers take labels of which some are unknown (``None``):
 they learn from the known ones, complete the others, and learn again.
 """
 
 # %%
-# Parts of speech of the package's English corpus; the test sentences are the same for
-# all points. Each budget is spent in the two ways, twice with other words.
+# Parts of speech of the package's English corpus; all points have the same test
+# sentences. Each budget is spent in both ways, twice with different words.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ def whole(share, rng):
 
 
 def scattered(share, rng):
-    """All sentences, each word labeled by chance."""
+    """All sentences, each word labeled with this probability."""
     return train.tokens, [
         [tag if rng.random() < share else None for tag in tags] for tags in train.upos
     ]
@@ -49,12 +49,12 @@ for name, draw in (("whole sentences", whole), ("words here and there", scattere
     print(name, curves[name].mean(axis=1).round(1).tolist())
 
 # %%
-# Lines are means, small dots the single draws. Scattered words come from more
-# sentences, so they show more different words and neighbors, and completing the
-# sentences costs nobody anything.
+# Lines are means, small markers are single draws. Scattered words come from more
+# sentences, so they show more different words and neighbors, and the
+# other labels are filled in by the model.
 
 ahead = (curves["words here and there"] - curves["whole sentences"])[..., 1].mean(axis=1)
-figure, axes = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.0, 4.6), layout="constrained")
 for (name, points), color, marker in zip(curves.items(), ("#D55E00", "#0072B2"), "so", strict=True):
     axes.plot(*points.mean(axis=1).T, color=color, linewidth=2, marker=marker, label=name)
     axes.plot(
@@ -64,7 +64,7 @@ axes.set_xscale("log")
 axes.set_xticks([250, 500, 1000, 2000], ["250", "500", "1000", "2000"])
 axes.set_xticks([], minor=True)
 gain = f"{ahead.min():.1f} to {ahead.max():.1f} points more accurate"
-axes.set_title(f"The same number of labels, scattered: {gain}")
+axes.set_title(f"The same number of labels, scattered:\n{gain}")
 axes.set_xlabel(f"labeled words, of {total} in the training sentences")
 axes.set_ylabel("accuracy on new sentences (%)")
 axes.grid(alpha=0.3)

@@ -2,8 +2,8 @@
 Segments see what a chain cannot
 ================================
 
-A recording has phases of noise and of signal with rests between. At every single tick
-noise and signal look alike: only how *long* a phase takes tells them apart. A chain
+A recording has phases of noise and of signal with rests between. At a single tick,
+noise and signal look alike; only the *length* of a phase tells them apart. A chain
 scores positions and neighbors; ``mm.SegmentSVM`` scores whole segments.
 """
 
@@ -65,18 +65,18 @@ scores = {name: f1(y[n:], segments) for name, segments in found.items()}
 print({name: round(score, 3) for name, score in scores.items()})
 
 # %%
-# One of the test recordings, above what each model makes of it.
+# One of the test recordings, and below it the segments that each model finds.
 
 shown = 1
 x = X[n + shown][:, 0]
 COLORS = {"noise": "#E69F00", "signal": "#0072B2"}
 figure, (curve, rows) = plt.subplots(
-    2, 1, figsize=(7.4, 4.0), layout="constrained", sharex=True, height_ratios=[1.1, 1]
+    2, 1, figsize=(6.0, 4.4), layout="constrained", sharex=True, height_ratios=[1.1, 1]
 )
 curve.step(np.arange(len(x) + 1), np.append(x, x[-1]), where="post", color="0.3")
 curve.set_ylabel("value")
 both = f"chain {scores['chain']:.0%}, segments {scores['segments']:.0%}"
-curve.set_title(f"F1 of segments on {len(X) - n} new recordings: {both}")
+curve.set_title(f"F1 of segments on {len(X) - n} new recordings:\n{both}")
 for row, all_segments in enumerate(found.values()):
     for begin, end, label in all_segments[shown]:
         rows.barh(row, end - begin, left=begin, height=0.7, color=COLORS[label], edgecolor="white")

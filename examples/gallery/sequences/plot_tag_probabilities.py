@@ -3,8 +3,8 @@ What a tagger is unsure of, and what one answer changes
 =======================================================
 
 ``predict_proba`` gives the probability of each label at each word: the marginals of
-all label sequences, weighed by their scores. Labels depend on each other, so telling
-the tagger one label with ``known=`` may settle others.
+all label sequences, weighed by their scores. Labels depend on each other, so giving
+the tagger one label with ``known=`` may change others.
 """
 
 # %%
@@ -33,15 +33,16 @@ answers = {
 }
 
 # %%
-# Rows are the labels that anyone gives or thinks of, darker where the tagger is
-# surer. A dot marks its choice, a frame the gold label.
+# Rows are the labels that are right or have a probability above 5 % somewhere; cells
+# are darker the more probable the label. A dot marks the tagger's choice, a frame the
+# gold label, vermilion where the tagger is wrong.
 
 labels = list(tagger.classes_)
 likely = np.max([probabilities for _, probabilities in answers.values()], axis=(0, 1))
 shown = [k for k, label in enumerate(labels) if likely[k] > 0.05 or label in gold]
 row_of = {labels[k]: row for row, k in enumerate(shown)}
 
-figure, axes = plt.subplots(2, 1, figsize=(7.4, 6.6), layout="constrained", sharex=True)
+figure, axes = plt.subplots(2, 1, figsize=(6.0, 6.8), layout="constrained", sharex=True)
 for own, (name, (tags, probabilities)) in zip(axes, answers.items(), strict=True):
     picture = own.imshow(probabilities.T[shown], cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for place, (right, chosen) in enumerate(zip(gold, tags, strict=True)):

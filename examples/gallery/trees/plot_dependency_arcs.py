@@ -11,8 +11,8 @@ shows where a sentence can be read in two ways.
 # Sentences of a made-up language of English words. A phrase with a preposition
 # usually hangs on the verb if its noun is an instrument (with a telescope), and on
 # the noun before if it is a part of something (with a garden); in one case of ten it
-# is the other way round. Arcs do not cross: of several phrases, those of the verb
-# come last.
+# is the other way round. Arcs do not cross, so phrases of the verb come after those
+# of the noun.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -101,11 +101,11 @@ temperature = max(np.geomspace(0.05, 2, 25), key=log_likelihood)
 print(f"temperature {temperature:.2f}")
 
 # %%
-# Arcs of the best tree are solid, others with a probability of 10 % or more dashed;
-# those of less than 90 % bear their probability. Lamps do not occur in the training
-# sentences: does one look with them, or do castles have them? In the lower sentence
-# the garden is the castle's, and then no arc from the verb can reach the lamp without
-# crossing.
+# Arcs of the best tree are solid, other arcs with a probability of at least 10 % are
+# dashed. Probabilities below 90 % are printed. The word "lamp" is not in the training
+# sentences, so the model cannot know whether the lamp is an instrument or a part of
+# the castle. In the lower sentence the garden belongs to the castle, and no arc from
+# the verb can reach the lamp without crossing that one.
 
 BLUE, VERMILION = "#0072B2", "#D55E00"
 BOX = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
@@ -147,9 +147,9 @@ def draw(axes, words):
     return doubtful
 
 
-figure, (upper, lower) = plt.subplots(2, 1, figsize=(7.8, 5.4), layout="constrained")
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(6.4, 5.6), layout="constrained")
 short = ["the", "girl", "sees", "the", "old", "castle", "with", "a", "lamp"]
 doubts = draw(upper, short), draw(lower, [*short, "with", "a", "garden"])
-upper.set_title(f"A noun that training has not seen: {doubts[0]} head in doubt")
-lower.set_title(f"Three more words settle it, as arcs must not cross: {doubts[1]} heads in doubt")
+upper.set_title(f"A noun that is not in the training data: {doubts[0]} head in doubt")
+lower.set_title(f"Three more words decide, as arcs must not cross: {doubts[1]} in doubt")
 plt.show()

@@ -3,8 +3,8 @@ Precedence of operators, learned from trees
 ===========================================
 
 ``mm.GrammarSVM`` finds the best tree over a sequence. Here the sequences are
-expressions and the trees say how they group; nobody says which operator binds
-tighter, or whether equal ones group to the left or to the right.
+expressions and the trees say how they group. Which operator binds tighter, and
+whether equal operators group to the left or to the right, is learned.
 """
 
 # %%
@@ -56,10 +56,7 @@ def chart(words):
     n, size = len(words), len(NUMBER)
     numbers = np.array([NUMBER.get(word, -1) for word in words] + [NUMBER["end"]])
     begin, end = mm.spans_of(n).T
-    ends = (
-        numbers[begin] >= 0,
-        numbers[end - 1] >= 0,
-    )  # a span that begins or ends with an operator is no expression
+    ends = numbers[begin] >= 0, numbers[end - 1] >= 0  # then the span is not an expression
     spans = np.stack([end - begin > 1, *ends, np.ones(len(begin))], axis=1).astype(float)
     begin, split, end = mm.splits_of(n).T
     here, after = numbers[split], numbers[end]
@@ -85,9 +82,9 @@ print(f"{sum(right)} of {len(new)} longer expressions have exactly the right tre
 print(model.solution_.certificate)
 
 # %%
-# Left, one of the longer expressions. Right, what was learned about two operators
-# that meet: how much more the tree scores that groups to the left, ``(x a y) b z``,
-# than the other one.
+# Above, one of the longer expressions. Below, what was learned about two adjacent
+# operators: the score of the tree that groups to the left, ``(x a y) b z``, minus that
+# of the tree that groups to the right.
 
 
 def margin(first, second):
@@ -100,9 +97,7 @@ margins = np.array([[margin(first, second) for second in OPERATORS] for first in
 expected = np.array(
     [[isinstance(tree(["x", a, "y", b, "z"])[1], tuple) for b in OPERATORS] for a in OPERATORS]
 )
-figure, (left, table) = plt.subplots(
-    1, 2, figsize=(7.8, 4.2), layout="constrained", width_ratios=[1.25, 1]
-)
+figure, (left, table) = plt.subplots(2, 1, figsize=(5.8, 8.0), layout="constrained")
 
 shown = max(
     range(len(new)), key=lambda i: (right[i], len(set(new[i]) & set(OPERATORS)), -len(new[i]))
@@ -131,23 +126,20 @@ top = place(trees[shown])
 left.set_xlim(-0.7, len(leaves) - 0.3)
 left.set_ylim(-0.6, top[1] + 0.5)
 left.set_axis_off()
-left.set_title(f"Right trees of longer expressions: {sum(right)} of {len(new)}")
+left.set_title(f"Correct trees of longer expressions: {sum(right)} of {len(new)}")
 
-bound = np.abs(margins).max()
+bound = 2 * np.abs(margins).max()  # lighter colors, on which text is legible
 table.imshow(margins, cmap="PuOr", vmin=-bound, vmax=bound)
 for i, j in np.ndindex(margins.shape):
     agrees = (margins[i, j] > 0) == expected[i, j]
-    strong = abs(margins[i, j]) > 0.6 * bound
     mark = "left" if margins[i, j] > 0 else "right"
     text = f"{mark}\n{margins[i, j]:+.1f}" if agrees else f"wrong:\n{mark}"
-    table.text(
-        j, i, text, ha="center", va="center", fontsize=9, color="white" if strong else "black"
-    )
+    table.text(j, i, text, ha="center", va="center")
 table.set_xticks(range(5), OPERATORS)
 table.set_yticks(range(5), OPERATORS)
 table.tick_params(length=0)
 table.set_xlabel("second operator")
 table.set_ylabel("first operator")
 learned = ((margins > 0) == expected).sum()
-table.set_title(f"Groupings and their margins:\n{learned} of 25 are learned")
+table.set_title(f"Groupings and their margins: {learned} of 25 are learned")
 plt.show()
