@@ -17,7 +17,9 @@ def for_the_site(app: Sphinx, name: str, content: list[str]) -> None:
     if name.rsplit("/", 1)[-1] != "index":
         return
     contents = sources.listed(name, text)
-    contents += [("", {one: ""}) for one in sources.GENERATED.get(name, ())]
+    if name in sources.GENERATED:
+        (caption, listed), *rest = contents
+        contents = [(caption, {one: title for one, (title, _) in sources.GENERATED[name].items()} | listed), *rest]
     for caption, listed in contents:
         option = f":caption: {caption}\n" if caption and len(contents) > 1 and name != app.config.root_doc else ""
         lines = "\n".join(f"{title} </{one}>" if title else f"/{one}" for one, title in listed.items())

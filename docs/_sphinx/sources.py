@@ -12,6 +12,18 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GALLERY = ROOT / "examples" / "gallery"
 
+SECTIONS = {
+    "sequences": ("tag_probabilities", "confusions", "calibration", "partial_labels", "segments", "hidden_sublabels"),
+    "matchings": ("alignment_grid", "letter_costs", "pairings"),
+    "cuts": ("scribbles", "cut_weights"),
+    "trees": ("dependency_arcs", "operator_trees"),
+    "choices": ("metric_surface", "own_structure"),
+    "certificates": (
+        "reading_a_certificate", "gap_curves", "saddle_point", "simplex_projections", "regularization_path",
+    ),
+}  # fmt: skip
+"""The examples of the gallery in their order, from applications to theory."""
+
 MEASURED = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/RESULTS.md"))
 """The folders of benchmarks that have a page of results."""
 
@@ -27,8 +39,13 @@ ELSEWHERE = {
 }
 """Pages that come from outside of docs, by their path in the repository."""
 
-GENERATED = {"reference/index": ("reference/api/index", "reference/commands/index")}
-"""Pages that only the site has, by the page that lists them; they come after those that its text links to."""
+GENERATED = {
+    "reference/index": {
+        "reference/api/index": ("API", "every public name."),
+        "reference/commands/index": ("Command line", "every command and option."),
+    }
+}
+"""Pages that only the site has, by the page whose list they head there, each with its title and what it is."""
 
 FILES = "_files"
 """The folder of the site's sources for files of the repository that are not pages."""
@@ -36,12 +53,20 @@ FILES = "_files"
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=(?:#[^)\s]*)?\))")
 """The target of a Markdown link or image, relative to its page."""
 
+FIGURES = re.compile(r"<!-- /?figures?\b.*?-->|<!-- / -->", re.DOTALL)
+"""The marks between which benchmarks/figures.py writes figures."""
+
 FENCE = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2`*~* *$", re.DOTALL | re.MULTILINE)
 
 
 def gallery() -> bool:
     """Whether there is a gallery, with the header that sphinx-gallery needs."""
     return any(GALLERY.glob("GALLERY_HEADER.*")) or any(GALLERY.glob("README.*"))
+
+
+def place_in_gallery(example: str) -> int:
+    """The place of an example by its file name, for sphinx-gallery."""
+    return [f"plot_{name}.py" for names in SECTIONS.values() for name in names].index(example)
 
 
 def pages() -> dict[str, Path]:
@@ -77,15 +102,20 @@ def links(text: str) -> Iterator[re.Match[str]]:
 
 
 def on_the_site(name: str, text: str) -> str:
-    """The text of a page with its links as they are on the site."""
+    """The text of a page with its links as they are on the site, and without the marks of figures."""
     page = pages()[name]
+    text = FIGURES.sub(lambda mark: "\n" * mark[0].count("\n"), text)  # as many lines as before, for warnings
     parts, end = [], 0
     for match in links(text):
         place = place_of(page.parent / match[0])
         if place is not None:
             parts += [text[end : match.start()], os.path.relpath(place, PurePosixPath(name).parent.as_posix())]
             end = match.end()
-    return "".join(parts) + text[end:]
+    text = "".join(parts) + text[end:]
+    generated = GENERATED.get(name, {}).items()
+    folder = PurePosixPath(name).parent.as_posix()
+    items = "".join(f"- [{title}]({os.path.relpath(to, folder)}.rst): {what}\n" for to, (title, what) in generated)
+    return re.sub(r"^(?=- )", lambda _: items, text, count=1, flags=re.MULTILINE)
 
 
 def listed(name: str, text: str) -> list[tuple[str, dict[str, str]]]:

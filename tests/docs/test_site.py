@@ -75,6 +75,23 @@ def test_links_lead_to_their_places_on_the_site(site, monkeypatch: pytest.Monkey
     assert found == expected
 
 
+def test_marks_of_figures_are_left_out(site) -> None:
+    text = "a <!-- figure x.y:.1f -->1.9<!-- / --> b\n\n<!-- figures\n| {x} |\n-->\n| 3 |\n<!-- /figures -->\n<!-- a -->"
+    assert site[2].on_the_site("how-to/scaling", text) == "a 1.9 b\n\n\n\n\n| 3 |\n\n<!-- a -->"
+
+
+def test_generated_pages_head_the_list_of_their_page(site) -> None:
+    text = site[2].on_the_site("reference/index", "# Reference\n\n- [The model file](model-format.md): bytes.\n- b\n")
+    assert text.startswith("# Reference\n\n- [API](api/index.rst): every public name.\n- [Command line](commands/")
+    assert text.endswith("\n- [The model file](model-format.md): bytes.\n- b\n")
+
+
+def test_every_example_has_a_place_in_the_gallery(site) -> None:
+    sources = site[2]
+    found = {f"{path.parent.name}/{path.name}" for path in sources.GALLERY.glob("*/plot_*.py")}
+    assert found == {f"{folder}/plot_{name}.py" for folder, names in sources.SECTIONS.items() for name in names}
+
+
 def test_sources_are_laid_out_once(site, tmp_path: Path) -> None:
     sources = site[2]
     sources.stage(tmp_path, {"reference/api/index.rst": "API\n===\n"})
