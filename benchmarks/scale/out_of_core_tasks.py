@@ -4,7 +4,8 @@
 
 Made-up sentence pairs of 20 words (links known), lists of 100 hypotheses with 15 features, and drawn pictures of 96 x
 128 pixels (a tenth as many of these). Each run is a process of its own; its peak is ``ru_maxrss``, with the mapped
-pages of files. Prints a JSON object per run: peak in MB, CPU seconds, megabytes of files, and the objective.
+pages of files. Prints one JSON object: for each task and place, of a tenth of the examples and of all, peak in MB, CPU
+seconds, seconds and iterations of the solver's run alone, megabytes of files, and the objective.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def task_of(name: str) -> tuple[Any, Callable[[int], Pairs], dict[str, Any]]:
 def measured(task: str, where: str, n: int) -> dict[str, Any]:
     """Train in this process."""
     estimator, data, options = task_of(task)
-    found: dict[str, Any] = {"task": task, "where": where, "size": n, "libraries_mb": _peak()}
+    found: dict[str, Any] = {"libraries_mb": _peak()}
     began = time.process_time()
     if where == "memory":
         every = list(data(n))
@@ -85,12 +86,21 @@ def measured(task: str, where: str, n: int) -> dict[str, Any]:
             estimator.fit(dataset)
         finally:
             shutil.rmtree(folder)
-    certificate = estimator.solution_.certificate
-    return {**found, "peak_mb": _peak(), "seconds": time.process_time() - began, "objective": certificate.primal}
+    seconds, solution = time.process_time() - began, estimator.solution_
+    run = {"run_seconds": solution.seconds, "iterations": solution.counters.iterations}
+    return {**found, "peak_mb": _peak(), "seconds": seconds, **run, "objective": solution.certificate.primal}
 
 
 def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def in_process(task: str, where: str, size: int) -> dict[str, Any]:
+    """One run in a process of its own."""
+    own = ["benchmarks.scale.out_of_core_tasks", "--run", task, where, "--size", str(size)]
+    done = subprocess.run([sys.executable, "-m", *own], check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:
@@ -104,20 +114,12 @@ def main() -> None:
         warnings.simplefilter("ignore")
         print(json.dumps(measured(*given.run, given.size)), flush=True)
         return
-    for task in given.tasks:
+    found: dict[str, Any] = {task: {} for task in given.tasks}
+    for task, own in found.items():
         for where in ("files", "memory"):
-            for size in (given.size // 10, given.size):
-                own = [
-                    sys.executable,
-                    "-m",
-                    "benchmarks.scale.out_of_core_tasks",
-                    "--run",
-                    task,
-                    where,
-                    "--size",
-                    str(size),
-                ]
-                subprocess.run(own, check=True)
+            tenth, whole = (in_process(task, where, size) for size in (given.size // 10, given.size))
+            own[where] = {"tenth": tenth, "all": whole, "growth": whole["peak_mb"] / tenth["peak_mb"] - 1.0}
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
