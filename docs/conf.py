@@ -10,7 +10,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
 
-from _sphinx.sources import GALLERY, SECTIONS, gallery  # noqa: E402
+from _sphinx.sources import GALLERY, gallery  # noqa: E402
 from sphinx.domains.python import PyObject  # noqa: E402
 
 from maxmargin import __version__  # noqa: E402
@@ -98,8 +98,8 @@ if gallery():
         "examples_dirs": str(GALLERY),
         "gallery_dirs": "gallery",
         "backreferences_dir": "gallery/backreferences",
-        "subsection_order": [f"../examples/gallery/{folder}" for folder in SECTIONS],
-        "within_subsection_order": "_sphinx.sources.place_in_gallery",
+        "subsection_order": "_sphinx.sources.place_of_section",
+        "within_subsection_order": "_sphinx.sources.place_of_example",
         "image_srcset": ["2x"],
         "doc_module": ("maxmargin",),
         "abort_on_example_error": True,

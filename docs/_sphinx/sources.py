@@ -64,7 +64,12 @@ def gallery() -> bool:
     return any(GALLERY.glob("GALLERY_HEADER.*")) or any(GALLERY.glob("README.*"))
 
 
-def place_in_gallery(example: str) -> int:
+def place_of_section(folder: str) -> int:
+    """The place of a folder of examples in the gallery, for sphinx-gallery."""
+    return [*SECTIONS].index(Path(folder).name)
+
+
+def place_of_example(example: str) -> int:
     """The place of an example by its file name, for sphinx-gallery."""
     return [f"plot_{name}.py" for names in SECTIONS.values() for name in names].index(example)
 

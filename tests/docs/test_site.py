@@ -76,7 +76,7 @@ def test_links_lead_to_their_places_on_the_site(site, monkeypatch: pytest.Monkey
 
 
 def test_marks_of_figures_are_left_out(site) -> None:
-    text = "a <!-- figure x.y:.1f -->1.9<!-- / --> b\n\n<!-- figures\n| {x} |\n-->\n| 3 |\n<!-- /figures -->\n<!-- a -->"
+    text = "a <!-- figure x:.1f -->1.9<!-- / --> b\n\n<!-- figures\n| {x} |\n-->\n| 3 |\n<!-- /figures -->\n<!-- a -->"
     assert site[2].on_the_site("how-to/scaling", text) == "a 1.9 b\n\n\n\n\n| 3 |\n\n<!-- a -->"
 
 
