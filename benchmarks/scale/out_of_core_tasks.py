@@ -1,11 +1,12 @@
 """Peak memory of building and training on datasets of the tasks as the data grow tenfold, against training in memory.
 
-    python -m benchmarks.scale.out_of_core_tasks [--tasks align rerank segment] [--size 2000]
+    python -m benchmarks.scale.out_of_core_tasks [--tasks tag align rerank segment] [--size 2000]
 
-Made-up sentence pairs of 20 words (links known), lists of 100 hypotheses with 15 features, and drawn pictures of 96 x
-128 pixels (a tenth as many of these). Each run is a process of its own; its peak is ``ru_maxrss``, with the mapped
-pages of files. Prints one JSON object: for each task and place, of a tenth of the examples and of all, peak in MB, CPU
-seconds, seconds and iterations of the solver's run alone, megabytes of files, and the objective.
+The package's tagged sentences again and again (ten times as many as --size), so that words and attributes are those of
+the smaller run; made-up sentence pairs of 20 words (links known), lists of 100 hypotheses with 15 features, and drawn
+pictures of 96 x 128 pixels (a tenth as many of these). Each run is a process of its own; its peak is ``ru_maxrss``,
+with the mapped pages of files. Prints one JSON object: for each task and place, of a tenth of the examples and of all,
+peak in MB, CPU seconds, seconds and iterations of the solver's run alone, megabytes of files, and the objective.
 """
 
 from __future__ import annotations
@@ -36,6 +37,15 @@ def sentences(n: int) -> Pairs:
         yield (own, [word[::-1] for word in own]), [(i, i) for i in range(20)]
 
 
+def tagged(n: int) -> Pairs:
+    """Sentences and their parts of speech, from the corpus of the package."""
+    from maxmargin.tasks.tagging import load_corpus
+
+    corpus = load_corpus()
+    for at in range(10 * n):
+        yield corpus.tokens[at % len(corpus.tokens)], corpus.upos[at % len(corpus.tokens)]
+
+
 def lists(n: int) -> Pairs:
     """Features of hypotheses, and their gains."""
     rng = np.random.default_rng(0)
@@ -54,6 +64,10 @@ def pictures(n: int) -> Pairs:
 
 def task_of(name: str) -> tuple[Any, Callable[[int], Pairs], dict[str, Any]]:
     """An estimator, its data, and options of its dataset: small shards, so that there are many."""
+    if name == "tag":
+        from maxmargin.tasks.tagging import SequenceTagger
+
+        return SequenceTagger(preset="pos", C=0.1, folds=0, max_iter=3), tagged, {"shard_parts": 500_000}
     if name == "align":
         from maxmargin.tasks.alignment import WordAligner
 
@@ -106,7 +120,7 @@ def in_process(task: str, where: str, size: int) -> dict[str, Any]:
 def main() -> None:
     """Run every task, in memory and on disk, in two sizes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="+", default=["align", "rerank", "segment"])
+    parser.add_argument("--tasks", nargs="+", default=["tag", "align", "rerank", "segment"])
     parser.add_argument("--size", type=int, default=2000, help="examples of the larger run")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -3,13 +3,15 @@
     python -m benchmarks.scale.ray_scaling [--data FOLDER] [--pairs 5000] [--iterations 30]
 
 Prints one JSON object. First milliseconds, least and median, of a round of two actors that do nothing, and of a call of
-a session with two workers that send back the weights they are given, for several lengths of these. Then, for iterations
+a session with two workers that send back the weights they are given, for several lengths of these; and milliseconds of
+CPU time of this process in a call with a thousand weights, for one, two and four workers. Then, for iterations
 of dual extragradient on one worker and on two of one thread each, which take turns: seconds of wall time; CPU seconds
 of this process, and of each worker's work; and the critical path, which is this process and the slowest worker. And the
 same without Ray, in this process.
 ``ideal`` is the critical path of two workers whose shards take what they took one worker, one after the other: what is
-lost against it is the cost of working at the same time (memory, caches, other processes). Medians. Without the data of
-the Hansards, two synthetic languages.
+lost against it is the cost of working at the same time (memory, caches, other processes). Medians. ``spread`` is the
+standard deviation of the CPU time of a worker's iterations over their mean. Without the data of the Hansards, two
+synthetic languages.
 """
 
 from __future__ import annotations
@@ -49,6 +51,19 @@ def milliseconds(call: Callable[[], Any], times: int) -> list[float]:
         call()
         seconds.append(time.perf_counter() - began)
     return [1e3 * min(seconds), 1e3 * float(np.median(seconds))]
+
+
+def calling_cpu(problem: Any, workers: int, times: int = 100) -> float:
+    """Milliseconds of CPU time of this process in a call with a thousand weights to so many workers."""
+    session = Ray(workers=workers, threads=1).open(HeldPieces.of(problem, None, workers))
+    call = partial(session.sums, nothing, np.zeros(1000))
+    call()
+    began = time.process_time()
+    for _ in range(times):
+        call()
+    took = time.process_time() - began
+    session.close()
+    return 1e3 * took / times
 
 
 def nothing(piece: Piece, memory: Any, weights: Any) -> tuple[tuple[Any], Any]:
@@ -123,6 +138,7 @@ class Steps:
             "driver CPU": float(np.median(self.driver)),
             "worker CPU": np.median(workers, axis=0).tolist(),
             "critical path": float(np.median(np.array(self.driver) + workers.max(axis=1))),
+            "spread": float(np.median(workers.std(axis=0) / workers.mean(axis=0))),
             "worker MB": self.run.session.sums(peak)[0],
         }
 
@@ -157,6 +173,7 @@ def main() -> None:
     }
     session.close()
     del session
+    found["CPU ms of this process in a call"] = {workers: calling_cpu(problem, workers) for workers in (1, 2, 4)}
     here = {
         "here, one thread": Steps(problem, Serial(), 1),
         "here, two threads": Steps(problem, Serial(), 1, threads=2),
