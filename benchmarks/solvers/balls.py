@@ -2,7 +2,7 @@
 
     python -m benchmarks.solvers.balls [--seconds 15] [--tol 1e-3] [--only cuts]
 
-The data are those of ``auto.py``: noisy chains, matchings and cuts. Extragradient takes margin rescaling with linear
+The data are those of ``auto.py``: noisy chains and cuts. Extragradient takes margin rescaling with linear
 slack alone. One thread, seconds of CPU time; a run ends after ``--seconds`` of them. Prints one JSON object.
 """
 
@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from benchmarks.solvers.auto import chains, cuts, matchings
+from benchmarks.solvers.auto import chains, cuts
 from benchmarks.timing import significant
 from maxmargin.training import Examples
 
 TASKS = {
     "chains": (mm.ChainSVM, chains, 2_000, 300),
-    "matchings": (mm.MatchingSVM, matchings, 300, 20),
     "cuts": (mm.CutSVM, cuts, 100, 15),
 }
 """Estimators, and makers of so many examples with so many weights."""

@@ -97,8 +97,8 @@ def main() -> None:
             "primal": significant(solution.certificate.primal, 10),
             "relative_gap": significant(solution.certificate.relative_gap),
             "nonzero": int((model.coef_ != 0).sum()),
-            "rows": SIZES[-1],
-            "most_rows": max(SIZES),
+            "rows": SIZES[-1] if SIZES else 0,
+            "most_rows": max(SIZES, default=0),
             "accuracy": round(sum(map(eq, predicted, gold)) / len(gold), 4),
         }
         print(json.dumps({master: row}), file=sys.stderr, flush=True)

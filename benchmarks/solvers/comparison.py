@@ -97,7 +97,7 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
         if "best" in label and not lists:
             continue
         solution, seconds = timed(lambda solver=solver: mm.solve(problem, solver, n_jobs=options.jobs, random_state=0))
-        rows[label] = {"seconds": round(seconds, 2), **errors(encoder, solution.weights, test)}
+        rows[label] = {"seconds": significant(seconds), **errors(encoder, solution.weights, test)}
     if name == "letters":
         rows |= crfsuite(X, y, test)
     options.out.mkdir(parents=True, exist_ok=True)
