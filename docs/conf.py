@@ -44,6 +44,9 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 6
 myst_fence_as_directive = ["math"]
 
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = True
@@ -106,4 +109,5 @@ if gallery():
         "download_all_examples": False,
         "show_signature": False,
         "write_computation_times": False,
+        "min_reported_time": 3600,  # seconds: times of one machine say little about others
     }
