@@ -22,9 +22,10 @@ check: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/lint-imports
 	@$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 
-# Two processes: threads of BLAS besides would wait for each other and take a quarter more time.
+# Two processes: threads of BLAS besides would wait for each other and take a quarter more time. Each takes over tests of
+# the other when it has none left. Bytecode is kept, as tests start hundreds of processes that import the package.
 pytest: $(VENV)/.test-tools $(VENV)/.built
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Hostile input for every way into the library; FUZZ="--only files --inputs 1000" for a part of it.
 FUZZ ?=

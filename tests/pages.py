@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ class Block(NamedTuple):
     line: int
 
 
+@cache
 def blocks(page: Path) -> list[Block]:
     """The code blocks of a page, fenced or indented, wherever Markdown sees one."""
     found = []
