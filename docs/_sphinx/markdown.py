@@ -39,8 +39,34 @@ def cards(app: Sphinx, document: nodes.document, name: str) -> None:
                 start[1] = nodes.Text(words[:1].upper() + words[1:])
 
 
+PHONE = 40
+"""Characters in a line of a telephone."""
+
+TALL = 12, 5
+"""More lines of a cell than are read well: in tables that fit on a telephone, and in those that scroll anyway."""
+
+
+def wide(app: Sphinx, document: nodes.document, name: str) -> None:
+    """Mark tables of which a telephone would break cells into many short lines, for the style to widen them."""
+    for table in document.findall(nodes.table):
+        columns = [*zip(*([_lengths(cell) for cell in row.children] for row in table.findall(nodes.row)), strict=True)]
+        words = [max(word for word, _ in column) + 2 for column in columns]
+        texts = [max(text for _, text in column) + 2 for column in columns]
+        spare = max(0, PHONE - sum(words))
+        lines = max(text / (word + spare * text / sum(texts)) for word, text in zip(words, texts, strict=True))
+        if lines > TALL[sum(words) > PHONE]:
+            table["classes"].append("wide")
+
+
+def _lengths(cell: nodes.Node) -> tuple[int, int]:
+    """The characters of the longest word of a cell and of all its text."""
+    text = cell.astext()
+    return max(map(len, text.split()), default=0), len(text)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("source-read", for_the_site)
     app.connect("doctree-resolved", cards)
+    app.connect("doctree-resolved", wide)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

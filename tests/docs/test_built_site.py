@@ -78,7 +78,8 @@ class Sources(HTMLParser):
         if tag == "link" and (given.get("rel") or "").split()[0] not in ("canonical", "next", "prev", "author"):
             self.found.append(given.get("href") or "")
         if tag not in ("a", "link"):
-            self.found += [given[name] or "" for name in ("src", "srcset", "data", "poster") if name in given]
+            self.found += [given[name] or "" for name in ("src", "data", "poster") if name in given]
+            self.found += [one.split()[0] for one in (given.get("srcset") or "").split(",") if one.strip()]
         self.found += re.findall(r"url\(([^)]*)\)", given.get("style") or "")
 
 
