@@ -143,6 +143,10 @@ def pose(kind: str, region: str = "ridge", rescaling: str = "margin", slack: str
     return replace(make(kind, n=n, region=settings, signs=signs), rescaling=rescaling, slack=slack)
 
 
+posed = cache(pose)
+"""The same problem for all solvers, where no test changes it."""
+
+
 def cases(kind: str) -> Iterator[tuple[str, str, str]]:
     """Regions and hinges for a structure: all regions with the plain hinge, and a Latin square of the others."""
     others = [hinge for hinge in HINGES if hinge != PLAIN]
@@ -154,7 +158,7 @@ def cases(kind: str) -> Iterator[tuple[str, str, str]]:
 @cache
 def bounds(kind: str, region: str, rescaling: str, slack: str) -> tuple[float, float]:
     """An interval that holds the optimum: Exact's, or where it refuses that of simplicial decomposition."""
-    problem = pose(kind, region, rescaling, slack)
+    problem = posed(kind, region, rescaling, slack)
     solver: Solver = mm.Exact() if mm.Exact().unsupported(problem) is None else SD()
     certificate = run(problem, solver, tol=1e-6, max_iter=400).certificate
     return certificate.dual, certificate.primal
@@ -181,7 +185,7 @@ def test_pairs(name: str, kind: str) -> None:
     solver, reach = ALL[name]
     for region, rescaling, slack in cases(kind):
         case = f"{name}, {kind}, {region}, {rescaling}, {slack}"
-        problem, plain = pose(kind, region, rescaling, slack), (rescaling, slack) == PLAIN
+        problem, plain = posed(kind, region, rescaling, slack), (rescaling, slack) == PLAIN
         if hinges.unsupported(problem) or (name in VARIANTS and not plain):
             continue
         if reason := solver.unsupported(problem):
@@ -417,9 +421,9 @@ def supported(name: str, kind: str = "chain", n: int = 3) -> tuple[Problem, Solv
     solver = ALL[name][0]
     for region in ("ridge", "L1 penalty"):
         for rescaling, slack in HINGES:
-            posed = pose(kind, region, rescaling, slack, n)
-            if not (hinges.unsupported(posed) or solver.unsupported(posed)):
-                return posed, solver, region
+            problem = pose(kind, region, rescaling, slack, n)
+            if not (hinges.unsupported(problem) or solver.unsupported(problem)):
+                return problem, solver, region
     pytest.skip(f"{name} takes no {kind}, which test_pairs checks it refuses with a sentence")
 
 
