@@ -68,24 +68,25 @@ def workload(n_graphs: int = 5, n_nodes: int = 7400, n_edges: int = 17600, d: in
 
 
 def measure(problem: mm.Problem, solver: mm.solvers.Solver, iterations: int, jobs: int) -> dict[str, Any]:
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     solution = mm.solve(problem, solver, stop=mm.Stop(tol=0.0, max_iter=iterations), n_jobs=jobs)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     with mm.threads(jobs):
-        began = time.perf_counter()
+        began = time.process_time()
         for _ in range(3):
             problem.hinge(solution.weights)
-        argmax = (time.perf_counter() - began) / 3
+        argmax = (time.process_time() - began) / 3
     predicted = problem.structure.argmax(problem.features.scores(solution.weights)).z
     nodes = problem.structure.variable_parts
     return {
         "iterations": solution.counters.iterations,
         "seconds": round(seconds, 2),
-        "milliseconds_per_projection": round(1e3 * seconds * jobs / solution.counters.projections, 2),
+        "cpu_seconds": round(cpu, 2),
+        "cpu_milliseconds_per_projection": round(1e3 * cpu / solution.counters.projections, 2),
         "paper_seconds": PAPER_SECONDS,
         "speedup_over_paper": round(PAPER_SECONDS / seconds, 1),
-        "argmax_pass_milliseconds": round(1e3 * argmax, 2),
-        "ratio_to_argmax_passes": round(seconds / (argmax * solution.counters.iterations), 2),
+        "argmax_pass_cpu_milliseconds": round(1e3 * argmax, 2),
+        "ratio_to_argmax_passes": round(cpu / (argmax * solution.counters.iterations), 2),
         "hinge_per_node_start": round(solution.history[0].primal / problem.structure.starts[1], 4),
         "hinge_per_node_end": round(solution.certificate.hinge / problem.structure.starts[1], 4),
         "training_error": round(float(np.mean(np.abs(predicted[nodes] - problem.gold[nodes]))), 4),
