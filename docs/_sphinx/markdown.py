@@ -47,7 +47,7 @@ TALL = 12, 5
 
 
 def wide(app: Sphinx, document: nodes.document, name: str) -> None:
-    """Mark tables of which a telephone would break cells into many short lines, for the style to widen them."""
+    """Mark tables of which a telephone would break cells into many short lines, for the style to lay them out."""
     for table in document.findall(nodes.table):
         columns = [*zip(*([_lengths(cell) for cell in row.children] for row in table.findall(nodes.row)), strict=True)]
         words = [max(word for word, _ in column) + 2 for column in columns]
@@ -55,7 +55,7 @@ def wide(app: Sphinx, document: nodes.document, name: str) -> None:
         spare = max(0, PHONE - sum(words))
         lines = max(text / (word + spare * text / sum(texts)) for word, text in zip(words, texts, strict=True))
         if lines > TALL[sum(words) > PHONE]:
-            table["classes"].append("wide")
+            table["classes"].append("wide" if len(columns) > 2 else "stacked")
 
 
 def _lengths(cell: nodes.Node) -> tuple[int, int]:
