@@ -243,7 +243,7 @@ def _models() -> list[tuple[bytes, Callable[[Any], object]]]:
         (mm.CandidatesSVM(tol=0.1), X, [0, 1, 2, 0]),
         (mm.CandidatesSVM(features=curved, tol=0.1), X, [0, 1, 2, 0]),
         (mm.LatticeSVM(tol=0.1), *_word_lattices()),
-        (mm.SegmentSVM(tol=0.1, forbidden=[(None, "b")]), X, [[(0, len(x), "a")] for x in X]),
+        (mm.SegmentSVM(tol=0.1, forbidden=[(None, "b")]), X, [[(0, 1, "a"), (1, len(x), "b")] for x in X]),
     ]
     files = []
     for number, (estimator, inputs, outputs) in enumerate(found):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from benchmarks.fuzz import harness
@@ -15,10 +17,12 @@ def targets(module: str) -> list[str]:
     return [target.name for target in harness.targets(module)]
 
 
-def all_good(module: str, name: str, inputs: int) -> None:
-    """Run some inputs of a target: each is accepted or refused with a clear error."""
-    target = harness.find(module, name)
+def all_good(module: str, name: str, inputs: int) -> Counter[str]:
+    """Run some inputs of a target: each is accepted or refused with a clear error. Returns how many were which."""
+    target, outcomes = harness.find(module, name), Counter()
     for number in range(inputs):
         outcome, detail = outcome_of(target, SEED, number)
+        outcomes[outcome] += 1
         if outcome in BAD:
             pytest.fail(f"python -m benchmarks.fuzz --only {module}.{name} --seed {SEED} --number {number}: {detail}")
+    return outcomes

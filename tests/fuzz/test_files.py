@@ -13,4 +13,5 @@ pytest.importorskip("pyarrow", reason="needs the parquet extra")
 
 @pytest.mark.parametrize("name", targets("files"))
 def test_files(name):
-    all_good("files", name, 100)
+    outcomes = all_good("files", name, 100)
+    assert outcomes["accepted"], "all inputs are refused, as they are if good files cannot be made"
