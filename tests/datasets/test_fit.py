@@ -69,23 +69,23 @@ def test_other_structures(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lists = [rng.normal(size=(int(rng.integers(2, 5)), 3)) for _ in range(40)]
     good = [[int(x[:, 0].argmax()), 0] for x in lists]
-    full = [rng.normal(size=(2, 3, 2)) for _ in range(40)]
+    full = [rng.normal(size=(2, 3, 2)) for _ in range(20)]
     links = [[(0, int(x[0, :, 0].argmax()))] for x in full]
-    lattices = [mm.WordLattice(rng.normal(size=(3, 2)), [(0, 1), (1, 2), (0, 2)]) for _ in range(40)]
-    paths = [[[0, 1], [2]] if i % 3 else [[2]] for i in range(40)]
+    lattices = [mm.WordLattice(rng.normal(size=(3, 2)), [(0, 1), (1, 2), (0, 2)]) for _ in range(20)]
+    paths = [[[0, 1], [2]] if i % 3 else [[2]] for i in range(20)]
     for svm, X, y in (
         (mm.MatchingSVM(C=1.0), full, links),
         (mm.CandidatesSVM(C=1.0, formulation="all", rescaling="none"), lists, good),
         (mm.CandidatesSVM(C=1.0, formulation="nearest", rescaling="none", solver=mm.CuttingPlane()), lists, good),
-        (mm.PairingSVM(C=1.0), *pairings(40)),
-        (mm.EditSVM(C=1.0, nonmatches=True), *spellings(40, nonmatches=True)),
-        (mm.SegmentSVM(C=1.0), *segmented(40)),
-        (mm.DependencySVM(C=1.0, order=2), *sentences(40, second=True)),
-        (mm.GrammarSVM(C=1.0), *charts(40)),
+        (mm.PairingSVM(C=1.0), *pairings(20)),
+        (mm.EditSVM(C=1.0, nonmatches=True), *spellings(20, nonmatches=True)),
+        (mm.SegmentSVM(C=1.0), *segmented(20)),
+        (mm.DependencySVM(C=1.0, order=2), *sentences(20, second=True)),
+        (mm.GrammarSVM(C=1.0), *charts(20)),
         (mm.LatticeSVM(C=1.0), lattices, [own[0] for own in paths]),
     ):
         folder = tmp_path / f"{type(svm).__name__}{getattr(svm, 'formulation', '')}"
-        dataset = svm.build_dataset(folder, (X, y), shard_parts=40)
+        dataset = svm.build_dataset(folder, (X, y), shard_parts=25)
         assert len(dataset.shards) > 2
         found = svm.fit(dataset).solution_.certificate.primal
         assert found == pytest.approx(svm.fit(X, y).solution_.certificate.primal, rel=2e-3)

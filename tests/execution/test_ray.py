@@ -368,6 +368,9 @@ def test_segment_train_on_ray(two: Ray, tmp_path: Path) -> None:
 def test_ray_data(two: Ray, tmp_path: Path) -> None:
     """A source of examples, also from Parquet, and a table that predictions are added to."""
     data = pytest.importorskip("ray.data", reason="needs ray[data]")
+    import pyarrow  # which Ray Data needs
+    from pyarrow import parquet
+
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(int(rng.integers(1, 5)), 3)) for _ in range(20)]
     y = [["ab"[int(row[0] > 0)] for row in x] for x in X]
@@ -375,7 +378,8 @@ def test_ray_data(two: Ray, tmp_path: Path) -> None:
     expected = svm.set_params(executor=two).fit(X, y)
     two.idle.actors.clear()  # they hold the processors that Ray Data waits for
     items = [{"number": i, "features": x.tolist(), "labels": own} for i, (x, own) in enumerate(zip(X, y, strict=True))]
-    data.from_items(items).write_parquet(str(tmp_path / "rows"))
+    (tmp_path / "rows").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(items), tmp_path / "rows" / "0.parquet")
     rows = data.read_parquet(str(tmp_path / "rows")).materialize()
     order = [row["number"] for row in rows.take_all()]
     source = mm.datasets.ColumnSource(rows, "features", "labels", block_examples=9)

@@ -1,4 +1,8 @@
-"""Training that is killed and started again ends with the same model: short runs of ``robustness/durability.py``."""
+"""Training that is killed and started again ends with the same model: short runs of ``robustness/durability.py``.
+
+Taggers that are killed are in ``tasks/tagging/cli/test_tag_resume.py``, fits in memory in
+``optimization/test_checkpoint.py``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pytest
 
 from benchmarks.robustness import command_inputs, durability
 
-NAMES = ("tag train", "align train", "segment train", "fit", "fit, Extragradient, files")
+NAMES = ("align train", "segment train", "fit, Extragradient, files")
 
 
 @pytest.fixture(scope="module")

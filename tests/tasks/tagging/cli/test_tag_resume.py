@@ -29,7 +29,7 @@ CONVERGES = ("--tol", "0.1")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("resume")
     train, rest = load_corpus().split()
-    train.select(range(40)).write(folder / "train")
+    train.select(range(20)).write(folder / "train")
     rest.select(range(10)).write(folder / "dev")
     hidden = [
         line.replace("\tB-NP\t", "\t?\t") if at % 5 == 0 else line
