@@ -414,7 +414,7 @@ DAMAGES = {
     },
     "csc": {
         "indices": [put(0, 10**8), put(-1, 4), put(3, -1), short, lambda a: a.astype(float), beside],
-        "indptr": [put(1, 10**8), put(1, -3), put(0, 1), put(-1, 10**8), short],
+        "indptr": [put(1, 10**8), put(1, -3), put(0, 1), put(-1, 10**8), put(-1, 0), short],
         "data": [short, beside],
     },
     "coo": {"row": [put(0, 10**8), put(0, -1)], "col": [put(-1, 3), short], "data": [short]},
@@ -654,6 +654,7 @@ def test_graphs_of_lattices(fitted):
         ({"words": ["a"] * (n - 1)}, f"words must be {n} words, one per edge"),
         ({"words": "a" * n}, f"words must be {n} words"),
         ({"words": 3}, f"words must be {n} words"),
+        ({"words": sp.csr_array((n, n))}, f"words must be {n} words"),
         ({"words": [["a"]] * n}, "words must be strings or other hashable values"),
     ):
         changed = spoiled(X, replace(good, **changes))

@@ -191,7 +191,10 @@ def test_relations_of_a_parser(order):
         ({"relation": True}, "at must be"),
         ({"relation": True, "at": 9}, "at must be"),
         ({"relation": True, "at": 0, "against": "none"}, "against must be a relation"),
+        ({"relation": True, "at": 0, "against": case.x}, "against must be a relation"),
+        ({"relation": "head", "at": 0}, "relation must be True or False"),
         ({"against": [1, 1, 1, 1, 1]}, "heads"),
+        ({"against": ([[1, [1]], 1], ["det", "det"])}, "heads"),
     ):
         with pytest.raises(ValueError, match=said):
             model.explain(case.x, **options)

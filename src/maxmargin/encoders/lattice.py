@@ -158,10 +158,12 @@ def _word_numbers(X: list[WordLattice], offsets: IntArray) -> IntArray:
         if x.words is None:
             continue
         count = int(offsets[index + 1] - offsets[index])
-        if isinstance(x.words, (str, bytes)) or not hasattr(x.words, "__len__") or len(x.words) != count:
-            raise ValueError(f"example {index}: words must be {count} words, one per edge, each may be None")
+        wanted = f"{count} words, one per edge, each may be None"
+        words = _checks.listed(f"example {index}: words", x.words, wanted)
+        if len(words) != count:
+            raise ValueError(f"example {index}: words must be {wanted}, got {len(words)}")
         try:
-            own = [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in x.words]
+            own = [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in words]
         except TypeError:
             raise ValueError(
                 f"example {index}: words must be strings or other hashable values, or None for an edge without a word"

@@ -28,6 +28,8 @@ def to_csr(value: Any) -> Any:
             found = kind((value.data, value.indices, value.indptr), shape=value.shape)
             if value.format != "csr":
                 found.check_format(full_check=True)
+                if (found.indptr[1:] < found.indptr[:-1]).any():  # scipy does not look if the last one is 0
+                    raise ValueError("indptr must not decrease")
             elif not 0 <= found.indptr[-1] <= min(len(found.indices), len(found.data)):
                 raise ValueError("indptr does not fit indices and data")
         else:

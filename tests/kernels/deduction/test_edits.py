@@ -74,6 +74,15 @@ def test_k_best_marginals_and_slack_rescaling_equal_enumeration(seed: int) -> No
         np.testing.assert_allclose(slack.value[i], products.max(), atol=1e-12)
 
 
+def test_k_best_of_long_sequences() -> None:
+    """As deep as the sequences are long, which a recursion would not survive."""
+    structure = Edits([150_000], [1])
+    scores = np.random.default_rng(0).normal(size=structure.n_parts)
+    first, second = structure.k_best(scores, 2)
+    assert first.value[0] == structure.argmax(scores).value[0] >= second.value[0]
+    assert (first.z != second.z).any()
+
+
 def test_projection_agrees_with_a_general_solver() -> None:
     structure = Edits([2, 3, 0], [3, 1, 2], nonmatch=True)
     point = np.random.default_rng(0).normal(size=structure.n_parts)

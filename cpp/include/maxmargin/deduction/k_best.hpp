@@ -54,32 +54,75 @@ class KBest {
     };
     struct Node {
         bool open = false;
+        bool exhausted = false;  // there are no more derivations than those that are found
+        bool offered = true;     // the successors of the last derivation are in the heap
         std::vector<Way> ways;
         std::vector<Derivation> found, heap;
         void close() {
-            open = false;
+            open = exhausted = false;
+            offered = true;
             ways.clear();
             found.clear();
             heap.clear();
         }
     };
 
-    // Finds derivations of an item up to a rank; false if there are not so many.
-    bool reach(std::int64_t item, std::int64_t rank) {
-        open(item);
-        while (static_cast<std::int64_t>(nodes_[item].found.size()) <= rank) {
-            if (!nodes_[item].found.empty()) {
-                const Derivation last = nodes_[item].found.back();
-                offer(item, last.way, last.left, last.right + 1);
-                if (last.right == 0) offer(item, last.way, last.left + 1, 0);
-            }
+    // Finds derivations of an item up to a rank; false if there are not so many. What is asked for waits on a stack of
+    // its own, not on that of the thread: items of long sequences are as deep as the sequences are long.
+    bool reach(std::int64_t goal, std::int64_t rank) {
+        asked_.assign(1, {goal, rank});
+        while (!asked_.empty()) {
+            const auto [item, wanted] = asked_.back();
+            open(item);
             Node& node = nodes_[item];
-            if (node.heap.empty()) return false;
-            std::pop_heap(node.heap.begin(), node.heap.end());
-            node.found.push_back(node.heap.back());
-            node.heap.pop_back();
+            if (settled(item, wanted)) {
+                asked_.pop_back();
+            } else if (node.offered || ask_for_successors(item)) {
+                if (!node.offered) offer_successors(item);
+                take(node);
+            }
         }
-        return true;
+        return rank < static_cast<std::int64_t>(nodes_[goal].found.size());
+    }
+
+    // Whether it is known what a rank of an open item is, or that there is none.
+    bool settled(std::int64_t item, std::int64_t rank) const {
+        const Node& node = nodes_[item];
+        return node.exhausted || rank < static_cast<std::int64_t>(node.found.size());
+    }
+
+    // The best candidate of an item becomes its next derivation.
+    static void take(Node& node) {
+        if (node.heap.empty()) {
+            node.exhausted = true;
+            return;
+        }
+        std::pop_heap(node.heap.begin(), node.heap.end());
+        node.found.push_back(node.heap.back());
+        node.heap.pop_back();
+        node.offered = false;
+    }
+
+    // Asks for the ranks that the successors of an item's last derivation have; true if all are settled.
+    bool ask_for_successors(std::int64_t item) {
+        const Derivation last = nodes_[item].found.back();
+        const Way way = nodes_[item].ways[last.way];
+        const bool right = ask(way.right, last.right + 1);
+        return last.right == 0 ? ask(way.left, last.left + 1) && right : right;
+    }
+
+    // Ranks up to those of a derivation that was taken are known.
+    bool ask(std::int64_t item, std::int64_t rank) {
+        if (item == NONE || (nodes_[item].open && settled(item, rank))) return true;
+        asked_.push_back({item, rank});
+        return false;
+    }
+
+    void offer_successors(std::int64_t item) {
+        const Derivation last = nodes_[item].found.back();
+        offer(item, last.way, last.left, last.right + 1);
+        if (last.right == 0) offer(item, last.way, last.left + 1, 0);
+        nodes_[item].offered = true;
     }
 
     void open(std::int64_t item) {
@@ -108,8 +151,8 @@ class KBest {
         std::push_heap(heap.begin(), heap.end());
     }
 
-    // The score of an antecedent's rank; false if it has not so many.
-    bool score_of(std::int64_t item, std::int64_t rank, double& score) {
+    // The score of an antecedent's rank, which is settled; false if it has not so many.
+    bool score_of(std::int64_t item, std::int64_t rank, double& score) const {
         if (item == NONE) {
             score = 0.0;
             return rank == 0;
@@ -118,7 +161,7 @@ class KBest {
             score = argmax_.best()[item];
             return true;
         }
-        if (!reach(item, rank)) return false;
+        if (rank >= static_cast<std::int64_t>(nodes_[item].found.size())) return false;
         score = nodes_[item].found[rank].score;
         return true;
     }
@@ -144,6 +187,8 @@ class KBest {
     Argmax<System> argmax_;
     std::vector<Node> nodes_;
     std::vector<std::int64_t> opened_;
+    std::vector<std::pair<std::int64_t, std::int64_t>>
+        asked_;  // items and ranks that are to be found, the next one last
     std::vector<std::pair<std::int64_t, std::int64_t>> stack_;  // items and ranks whose parts are to be collected
     std::vector<std::int32_t> parts_;
     std::int64_t rank_ = 0;

@@ -129,7 +129,7 @@ class ColumnNames:
             raise ValueError(
                 f"feature_names has {len(listed)} names for the {width} columns of {matrix}; give each one"
             )
-        texts = [str(one) for one in listed]
+        texts = [_text(one) for one in listed]
         return texts.__getitem__
 
     def refuse_others(self) -> None:
@@ -166,3 +166,10 @@ class WeightNames:
 
 FeatureNamer = Callable[[int, Sequence[int]], list[tuple[Name, bool]]]
 """Names of the features of a part, given with the weights of its row in order; see :class:`WeightNames`."""
+
+
+def _text(name: object) -> str:
+    try:
+        return str(name)
+    except Exception:  # the caller's code
+        return shown(name)

@@ -137,13 +137,13 @@ class ParserModel(Model):
         with _threads.threads(self.n_jobs):
             nodes = self.encoder.trees.nodes(bank)
             batch, words = self.encoder.trees.batch_of(nodes), bank.table.cells(bank.table.columns.index(WORD))
-            if not relation:
+            if not _checks.flag("relation", relation):
                 given = against[0] if _is_tree(against) else against
                 return explain_batch(trees.encoder, batch, trees.weights, words, against=given, at=at)
             at = _checks.integer("at", at, least=0, most=len(words) - 1, hint="the token whose relation is explained")
             heads = trees.outputs(batch)[0]
             names = self.encoder.classes
-            if against is not None and against not in names:
+            if against is not None and not (isinstance(against, str) and against in names):
                 raise ValueError(f"against must be a relation ({', '.join(names)}), got {shown(against)}")
             one = self.encoder.relations.batch((nodes, heads)).select(np.array([at]))
             about = RelationOf(nodes, heads, at, words, self.encoder.trees.numbers)
@@ -206,7 +206,7 @@ def _is_tree(tree: Any) -> bool:
     lists = all(hasattr(one, "__len__") and hasattr(one, "__iter__") and not isinstance(one, str) for one in tree)
     return (
         lists
-        and all(np.ndim(head) == 0 for head in heads)
+        and all(not isinstance(head, (list, tuple)) and getattr(head, "ndim", 0) == 0 for head in heads)
         and all(one is None or isinstance(one, str) for one in relations)
     )
 

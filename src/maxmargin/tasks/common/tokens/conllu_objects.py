@@ -36,7 +36,8 @@ def _cell(value: Any) -> str:
         return "_"
     if isinstance(value, Mapping):
         return "|".join(key if one == "" else f"{key}={'_' if one is None else one}" for key, one in value.items())
-    if isinstance(value, (list, tuple)):  # DEPS: pairs of a relation and its head
+    if isinstance(value, (list, tuple)) and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in value):
+        # DEPS: pairs of a relation and its head
         return "|".join(f"{_identifier(head)}:{relation}" for relation, head in value)
     return str(value)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maxmargin import _checks
+from maxmargin import _checks, _memory
 from maxmargin._messages import shown
 from maxmargin._sparse import sp
 from maxmargin.encoders.data import checks
@@ -53,6 +53,7 @@ def _of_matrix(
     matrix: Any, offsets: IntArray, texts: Sequence[str] | None = None, names: Sequence[str] = ()
 ) -> NBestLists:
     n, width = matrix.shape
+    _memory.require(100.0 * width, f"the names of {width} columns", "give a matrix with fewer columns")
     names = tuple(names) or tuple(f"x{column}" for column in range(width))
     dense = isinstance(matrix, np.ndarray)
     return NBestLists(
