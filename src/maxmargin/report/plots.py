@@ -65,16 +65,18 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _spread(axes: Any) -> None:
-    """A logarithmic vertical axis where the largest number is far above the smallest."""
+def _spread(*panels: Any) -> None:
+    """Logarithmic vertical axes, of all panels or of none, where the largest number is far above the smallest."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
-    values = np.concatenate([np.zeros(0), *(np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines)])
+    lines = [np.asarray(line.get_ydata(), dtype=np.float64) for axes in panels for line in axes.lines]
+    values = np.concatenate([np.zeros(0), *lines])
     if values.size and 0 < 8 * values.min() < values.max():
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        for axes in panels:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
 
 
 def plot_path(
@@ -154,8 +156,7 @@ def plot_path(
         axes.set_ylabel(up)
         axes.grid(True, which="major", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
-    for axes in (dev, test):
-        _spread(axes)
+    _spread(dev, test)
     if judged:
         loss.plot([], [], color="white", label="chosen on the dev data", **star)
     handles, labels = loss.get_legend_handles_labels()
