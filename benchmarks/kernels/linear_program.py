@@ -10,10 +10,8 @@ cold and from the basis of a nearby point.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +19,7 @@ import numpy as np
 from benchmarks.timing import significant, timed
 from maxmargin.structures import LinearProgram
 from maxmargin.structures.fallbacks import generic
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-from oracles import reference
+from tests.oracles import reference
 
 EXAMPLES = 60
 

@@ -16,10 +16,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,9 +33,7 @@ from maxmargin.solvers import Extragradient, Stop
 from maxmargin.solvers import solve as solve_problem
 from maxmargin.structures import Associative, PairwiseGraph
 from maxmargin.structures.networks import network
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-from oracles import reference
+from tests.oracles import reference
 
 
 def solve(structure: network.Network, scores: np.ndarray, *, highs: bool) -> tuple[Any, float]:

@@ -18,20 +18,15 @@ from __future__ import annotations
 import argparse
 import json
 import string
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import maxmargin as mm
-from maxmargin.encoders.deductions.edits import EditEncoder
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-import learned_edit_distance as names
-
 from benchmarks.timing import significant, timed
+from examples import learned_edit_distance as names
+from maxmargin.encoders.deductions.edits import EditEncoder
 
 LETTERS = string.ascii_lowercase
 

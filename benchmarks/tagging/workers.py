@@ -1,4 +1,4 @@
-"""One trainer in a process of its own, so that its peak memory and CPU time are its own: what tagging.py starts.
+"""One trainer in a process of its own, so that its peak memory and CPU time are its own: what trainers.py starts.
 
     python -m benchmarks.tagging.workers TRAINER DATASET DATA_FOLDER [SETTINGS_AS_JSON]
 

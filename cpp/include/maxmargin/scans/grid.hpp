@@ -21,7 +21,7 @@
 
 namespace maxmargin::scans {
 
-// Columns of the features of a neighborhood; shapes.py names them in this order.
+// Columns of the features of a neighborhood; SHAPE_NAMES in segmentation/scans/grids.py names them in this order.
 inline constexpr int kShapes = 22;
 
 class Grid {

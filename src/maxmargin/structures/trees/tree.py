@@ -374,7 +374,7 @@ class Tree(Structure):
 
 
 class _Clusters:
-    """The joint tables of a batch: for each node over its separator (as :mod:`tree_plan.hpp`) and itself."""
+    """The joint tables of a batch: for each node over its separator (as in ``tree/plan.hpp``) and itself."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
