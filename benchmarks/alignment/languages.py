@@ -7,8 +7,8 @@ A FOLDER is named by its language XX and has ``bitext.en``, ``bitext.XX``, ``gol
 ``gold.links`` (0-0 sure, 1p2 possible); that of the Hansards has the files that ``hansards.py`` reads. For each, and
 each number of bitext pairs, the text (not the links) of the gold is in the bitext of all programs: AER of the
 symmetrized hidden Markov models, of the packaged weights as they are, of ``bootstrap``, with precision, recall and
-calibration of its confidences, and of eflomal if its program is there. The learning curve trains on some gold pairs at the largest
-size and tests on the same half or quarter of the gold, with and without the packaged weights as a start.
+calibration of its confidences, and of eflomal if its program is there. The learning curve trains on some gold pairs at
+the largest size and tests on the same half or quarter of the gold, with and without the packaged weights as a start.
 
 Prints one JSON object; a line for each result goes to standard error as soon as it is there.
 """
