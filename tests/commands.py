@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 from typer.main import get_command
@@ -29,6 +31,14 @@ def failed(*arguments: str, given: str | None = None) -> str:
     assert answer.stderr.count("\n") == 1
     assert isinstance(answer.exception, SystemExit)
     return answer.stderr
+
+
+def process(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own."""
+    code = "from maxmargin.cli import app; app()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], input=given, capture_output=True, text=True, check=False
+    )
 
 
 def unknown_options(words: list[str]) -> str:

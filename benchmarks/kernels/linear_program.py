@@ -11,25 +11,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from benchmarks.timing import significant, timed
+from examples.tripartite_matching import constraints
 from maxmargin.structures import LinearProgram
 from maxmargin.structures.fallbacks import generic
 from tests.oracles import reference
 
 EXAMPLES = 60
-
-
-def constraints(size: int) -> np.ndarray:
-    triples = np.array(list(product(range(size), repeat=3)))
-    A = np.zeros((3 * size, len(triples)))
-    for side in range(3):
-        A[side * size + triples[:, side], np.arange(len(triples))] = 1.0
-    return A
 
 
 def microseconds(call: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:

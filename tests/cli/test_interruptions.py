@@ -79,7 +79,6 @@ LABELED = ("--images", "{files}/images", "--masks", "{files}/masks")
 
 TAGGER, ALIGNER, SEGMENTER, RERANKER = ((*line, "--out", "out") for line in TRAINING.values())
 LONGER = ("tag", "train", "{files}/tokens", *LONG, "--out", "out")
-SEARCHING = (*LONGER, "--folds", "3", "--C", "auto")
 CALIBRATED = (*TAGGER, "--dev", "{files}/dev")
 CHOOSING = "C was being chosen by folds, so that there are no weights yet"
 RESUMES = "out.checkpoint is kept: the same command with --resume resumes from it"

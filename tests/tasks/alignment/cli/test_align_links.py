@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from functools import partial
 
 import commands
@@ -247,21 +245,14 @@ def test_an_unknown_method_is_a_usage_error(at):
     assert isinstance(answer.exception, SystemExit)
 
 
-def process(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    code = "from maxmargin.cli import app; app()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "align", *arguments], input=given, capture_output=True, text=True, check=False
-    )
-
-
 def test_as_processes_in_a_pipe(at):
-    made = process("symmetrize", "--forward", "forward", "--backward", "-", given=FILES["backward"])
+    made = commands.process("align", "symmetrize", "--forward", "forward", "--backward", "-", given=FILES["backward"])
     assert (made.returncode, made.stderr) == (0, "")
-    scored = process("evaluate", "--gold", "gold.wa", "--predicted", "-", given=made.stdout)
+    scored = commands.process("align", "evaluate", "--gold", "gold.wa", "--predicted", "-", given=made.stdout)
     assert (scored.returncode, scored.stderr) == (0, "")
     assert "AER %" in scored.stdout
     assert "\x1b" not in scored.stdout
-    refused = process("evaluate", "--gold", "gold", "--predicted", "latin")
+    refused = commands.process("align", "evaluate", "--gold", "gold", "--predicted", "latin")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: latin, line 2: ")
 

@@ -632,20 +632,14 @@ def test_a_file_that_cannot_be_written(monkeypatch, tmp_path):
     assert all("the checkpoint could not be written: No space left on device; train" in line for line in said[:-1])
 
 
-def process(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    code = "from maxmargin.cli import app; app()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "align", *arguments], input=given, capture_output=True, text=True, check=False
-    )
-
-
 def test_as_processes(folder, tmp_path):
     out = str(tmp_path / "model")
-    made = process("train", *TRAIN, *BITEXT, *FAST, "--out", out)
+    made = commands.process("align", "train", *TRAIN, *BITEXT, *FAST, "--out", out)
     assert (made.returncode, made.stderr) == (0, "")
     assert "\x1b" not in made.stdout
     assert mm.load(out).metadata["status"] == "converged"
-    refused = process("predict", out, "--source", "-", "--target", "latin.fr", given=(folder / "test.en").read_text())
+    text = (folder / "test.en").read_text()
+    refused = commands.process("align", "predict", out, "--source", "-", "--target", "latin.fr", given=text)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: latin.fr, line 8: ")
     assert len(refused.stderr.splitlines()) == 1
