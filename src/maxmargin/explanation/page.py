@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import html
-import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import NamedTuple
@@ -62,8 +61,7 @@ def _style() -> str:
 
 
 def _text(value: object) -> str:
-    # UTF-8 cannot encode lone surrogates.
-    return html.escape(re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", printable(value)))
+    return html.escape(printable(value))
 
 
 def _article(entry: Entry, top: int) -> str:

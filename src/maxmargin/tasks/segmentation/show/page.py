@@ -87,8 +87,7 @@ def page(
 
 
 def _text(value: object) -> str:
-    # UTF-8 cannot encode lone surrogates.
-    return html.escape(re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", printable(value)))
+    return html.escape(printable(value))
 
 
 def _percent(rate: float | None, digits: int = 1) -> str:
