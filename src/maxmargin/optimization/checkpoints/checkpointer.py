@@ -30,7 +30,7 @@ from maxmargin.optimization.certificate import CertificateError
 from maxmargin.optimization.checkpoints import restored
 from maxmargin.optimization.checkpoints.files import START_OVER, Checkpoint, CheckpointError, CheckpointFiles
 from maxmargin.optimization.checkpoints.restored import BOUNDS, FIELDS
-from maxmargin.optimization.checkpoints.saved import StateDict, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, part_of, require, vector
 from maxmargin.optimization.solver import Solver
 from maxmargin.problem import BaseProblem
 
@@ -379,4 +379,4 @@ def _split(state: StateDict, prefix: str, arrays: dict[str, Any]) -> dict[str, i
 def _joined(numbers: Any, prefix: str, arrays: dict[str, Any]) -> StateDict:
     """The inverse of :func:`_split`."""
     state = restored.numbers_of(numbers, "numbers of a state")
-    return state | {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+    return state | part_of(arrays, prefix)

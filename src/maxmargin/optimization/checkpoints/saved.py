@@ -73,6 +73,11 @@ def vector(saved: Mapping[str, Any], name: str, length: int) -> FloatArray:
     return found
 
 
+def part_of(saved: Mapping[str, Any], prefix: str) -> StateDict:
+    """The entries whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
+
+
 def require(holds: Any, message: str) -> None:
     """ValueError with the message unless a condition holds."""
     if not holds:

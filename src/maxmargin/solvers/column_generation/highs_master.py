@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin._sparse import sp
-from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require
+from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, part_of, require
 from maxmargin.optimization.run import NonFiniteError
 from maxmargin.regions import Region
 from maxmargin.solvers.column_generation.linear_masters import Answer, Master, MasterProblem, OutputRows
@@ -317,8 +317,7 @@ class InexactMaster(Master):
     def restore(self, saved: StateDict, rows: OutputRows) -> None:
         """The exact master, if there was one."""
         if count(saved, "exact", most=1):
-            own = {name.removeprefix("exact."): one for name, one in saved.items() if name.startswith("exact.")}
-            self.hand_over().restore(own, rows)
+            self.hand_over().restore(part_of(saved, "exact."), rows)
 
 
 def _taken(status: highspy.HighsStatus) -> None:

@@ -41,7 +41,7 @@ from maxmargin import _checks, _kernels
 from maxmargin._sparse import sp
 from maxmargin._vectors import norm
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.optimization.checkpoints.saved import StateDict, count, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, count, number, part_of, require, vector
 from maxmargin.optimization.run import NonFiniteError, Run
 from maxmargin.optimization.solver import Solver, Start
 from maxmargin.problem import BaseProblem
@@ -234,11 +234,7 @@ class PlainColumnGeneration(Solver):
     def load_state_dict(self, run: Run, saved: StateDict) -> PlainState:
         """The same state, once its rows are found below the most violated outputs."""
         problem, n = run.problem, run.problem.n_examples
-
-        def part(prefix: str) -> StateDict:
-            return {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
-
-        rows = OutputRows.from_state(part("rows."), problem.n_weights, n)
+        rows = OutputRows.from_state(part_of(saved, "rows."), problem.n_weights, n)
         weights, slacks = vector(saved, "weights", problem.n_weights), vector(saved, "slacks", n)
         most = _decoded(run.uncounted(), weights).slacks(weights, n)
         room = _AGREEMENT * (1.0 + float(most.sum()))
@@ -248,7 +244,7 @@ class PlainColumnGeneration(Solver):
         require((multipliers >= 0.0).all() and (slacks >= 0.0).all(), "its multipliers or slacks are negative")
         master = HighsMaster(problem.region, n) if self.master == "highs" else None
         if master is not None:
-            master.restore(part("master."), rows)
+            master.restore(part_of(saved, "master."), rows)
         tightness = number(saved, "tightness", least=0.0)
         return PlainState(rows, weights, slacks, multipliers, tightness, count(saved, "steps"), master)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require, vector
+from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, part_of, require, vector
 from maxmargin.solvers.column_generation.linear_masters import Answer, Master, OutputRows
 from maxmargin.structures.base import FloatArray, IntArray
 
@@ -79,13 +79,9 @@ def load_state_dict(
     saved: StateDict, n_weights: int, n_examples: int, make: Callable[[], Master]
 ) -> ColumnGenerationState:
     """The inverse of :func:`state_dict`; ``make`` returns a new master."""
-
-    def part(prefix: str) -> StateDict:
-        return {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
-
-    rows = OutputRows.from_state(part("rows."), n_weights, n_examples)
+    rows = OutputRows.from_state(part_of(saved, "rows."), n_weights, n_examples)
     master, n = make(), len(rows)
-    master.restore(part("master."), rows)
+    master.restore(part_of(saved, "master."), rows)
     answer = Answer(vector(saved, "weights", n_weights), vector(saved, "multipliers", n))
     sums = np.bincount(rows.owner, answer.multipliers, minlength=n_examples)
     require((answer.multipliers >= 0.0).all() and (sums <= 1.0 + 1e-9).all(), "its multipliers are not feasible")
@@ -94,7 +90,7 @@ def load_state_dict(
     returns = array(saved, "returns", np.int64, (len(dropped),))
     counted = all((one >= 0).all() for one in (idle, returned, returns))
     require(counted, "rows were idle or came back a negative number of times")
-    warm = part(_WARM)
+    warm = part_of(saved, _WARM)
     require(not any(name.startswith(_WARM) for name in warm), "its warm-up has a warm-up")
     g, loss = rows.aggregate(answer.multipliers)
     return ColumnGenerationState(

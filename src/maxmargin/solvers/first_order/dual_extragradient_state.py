@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin.optimization.certificate import Proposal
-from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, require
+from maxmargin.optimization.checkpoints.saved import StateDict, array, count, number, part_of, require
 from maxmargin.optimization.run import Run
 from maxmargin.solvers.first_order.players import WeightsPoint
 from maxmargin.solvers.first_order.saddle_point import Average
@@ -125,7 +125,7 @@ def load_state_dict(run: Run, vectors: WeightVectors, saved: StateDict) -> DualE
         )
         turn = (vector("last.turn"), vector("last.moved")) if "last.turn" in saved else None
         last = Last(u_w, found, eta, turn, log_partition, divergence)
-    before = {name.removeprefix(_BEFORE): saved[name] for name in saved if name.startswith(_BEFORE)}
+    before = part_of(saved, _BEFORE)
     require(not any(name.startswith(_BEFORE) for name in before), "it has more than one state before the last step")
     balance, eta = number(saved, "epoch.balance", least=0), number(saved, "eta", least=0)
     require(balance > 0.0 and eta > 0.0, "its steps are not positive")
