@@ -137,7 +137,7 @@ def test_long_sentences(single_root: bool, kind: str) -> None:
 
 
 def test_agrees_with_networkx() -> None:
-    networkx = pytest.importorskip("networkx")
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
     rng = np.random.default_rng(0)
     for n in (3, 8, 20):
         structure = NonProjectiveTrees.dense([n], single_root=False)
