@@ -50,17 +50,17 @@ f1 = 100 * np.array([score for _, score in tagger.dev_scores_])
 # any more.
 
 BLUE, VERMILION = "#0072B2", "#D55E00"
-figure, (left, right) = plt.subplots(2, 1, figsize=(6.0, 7.4), layout="constrained")
-left.fill_between(iteration, dual, primal, color=BLUE, alpha=0.15, linewidth=0)
-left.plot(iteration, primal, color=VERMILION, linewidth=2)
-left.plot(iteration, dual, color=BLUE, linewidth=2)
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(6.0, 7.4), layout="constrained")
+upper.fill_between(iteration, dual, primal, color=BLUE, alpha=0.15, linewidth=0)
+upper.plot(iteration, primal, color=VERMILION, linewidth=2)
+upper.plot(iteration, dual, color=BLUE, linewidth=2)
 at = int(np.searchsorted(iteration, 3))
 for value, place, text, color in (
     (primal[at], (0.3, 0.85), "primal: objective of\nthe weights so far", VERMILION),
     (dual[at], (0.3, 0.09), "dual: no weights have\na smaller objective", BLUE),
 ):
     arrow = {"arrowstyle": "->", "color": color}
-    left.annotate(
+    upper.annotate(
         text,
         (iteration[at], value),
         place,
@@ -69,7 +69,7 @@ for value, place, text, color in (
         va="center",
         arrowprops=arrow,
     )
-left.annotate(
+upper.annotate(
     f"optimum: {dual[-1]:.1f} to {primal[-1]:.1f}",
     (iteration[-1], dual[-1]),
     (0.98, 0.42),
@@ -77,20 +77,20 @@ left.annotate(
     ha="right",
     arrowprops={"arrowstyle": "->"},
 )
-left.set_ylim(bottom=dual[-1] - 0.35 * np.ptp(primal))
-left.set_xlabel("passes over the data")
-left.set_ylabel("objective")
-left.set_title("The optimum is between the two curves")
+upper.set_ylim(bottom=dual[-1] - 0.35 * np.ptp(primal))
+upper.set_xlabel("passes over the data")
+upper.set_ylabel("objective")
+upper.set_title("The optimum is between the two curves")
 
 print(f"below a gap of 0.01, F1 moves by {np.ptp(f1[gap <= 0.01]):.2f} points")
-right.semilogx(gap, f1, "o-", color="#009E73", linewidth=1.5, markersize=4)
-right.axvline(0.01, color="0.5", linestyle="--", linewidth=1)
-right.text(0.009, f1.min(), "default tol", color="0.35", rotation=90, ha="left", va="bottom")
-right.invert_xaxis()
-right.set_xlabel("certified relative gap")
-right.set_ylabel("F1 of chunks on dev data (%)")
-right.set_title("Held-out F1 settles before the tolerance is reached")
-for axes in (left, right):
+lower.semilogx(gap, f1, "o-", color="#009E73", linewidth=1.5, markersize=4)
+lower.axvline(0.01, color="0.5", linestyle="--", linewidth=1)
+lower.text(0.009, f1.min(), "default tol", color="0.35", rotation=90, ha="left", va="bottom")
+lower.invert_xaxis()
+lower.set_xlabel("certified relative gap")
+lower.set_ylabel("F1 of chunks on dev data (%)")
+lower.set_title("Held-out F1 settles before the tolerance is reached")
+for axes in (upper, lower):
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -73,15 +73,15 @@ print({label: f"{share:.0%} of the names found at once" for label, share in firs
 
 letters = "".join(ALIKE.split()) + "afglru"
 table = model.distances(list(letters), list(letters))
-figure, (left, right) = plt.subplots(
+figure, (upper, lower) = plt.subplots(
     2, 1, figsize=(6.0, 8.2), layout="constrained", height_ratios=[2, 1]
 )
-picture = left.imshow(np.where(np.eye(len(letters)) > 0, np.nan, table), cmap="viridis")
-left.set_xticks(range(len(letters)), letters)
-left.set_yticks(range(len(letters)), letters)
-left.tick_params(length=0)
-left.set_title("Letters that sound alike are near each other")
-figure.colorbar(picture, ax=left, label="learned distance of two letters", shrink=0.9)
+picture = upper.imshow(np.where(np.eye(len(letters)) > 0, np.nan, table), cmap="viridis")
+upper.set_xticks(range(len(letters)), letters)
+upper.set_yticks(range(len(letters)), letters)
+upper.tick_params(length=0)
+upper.set_title("Letters that sound alike are near each other")
+figure.colorbar(picture, ax=upper, label="learned distance of two letters", shrink=0.9)
 
 lost = [
     i
@@ -96,16 +96,16 @@ for row, rival in enumerate([at, *rivals]):
         (-0.19, 0.19), (("Levenshtein", "0.6"), ("learned", "#0072B2")), strict=True
     ):
         length = distances[label][at, rival] / distances[label][at, at]
-        right.barh(row + shift, length, height=0.36, color=color, label=label if row == 0 else None)
-right.set_yticks(
+        lower.barh(row + shift, length, height=0.36, color=color, label=label if row == 0 else None)
+lower.set_yticks(
     range(1 + len(rivals)), [f"{persons[at]} (right)", *(persons[rival] for rival in rivals)]
 )
-right.invert_yaxis()
-right.set_xlabel("distance / that of the right name")
-right.set_title(f"Who is “{typed[at]}”?")
-right.legend(loc="upper right", fontsize=9, handlelength=1)
-right.set_xlim(right=2.5)
-right.spines[["top", "right"]].set_visible(False)
+lower.invert_yaxis()
+lower.set_xlabel("distance / that of the right name")
+lower.set_title(f"Who is “{typed[at]}”?")
+lower.legend(loc="upper right", fontsize=9, handlelength=1)
+lower.set_xlim(right=2.5)
+lower.spines[["top", "right"]].set_visible(False)
 shares = " and ".join(f"{label} {share:.0%}" for label, share in first.items())
 figure.suptitle(f"Nearest of {len(persons)} names is the right one:\n{shares}")
 plt.show()

@@ -97,7 +97,7 @@ margins = np.array([[margin(first, second) for second in OPERATORS] for first in
 expected = np.array(
     [[isinstance(tree(["x", a, "y", b, "z"])[1], tuple) for b in OPERATORS] for a in OPERATORS]
 )
-figure, (left, table) = plt.subplots(2, 1, figsize=(5.8, 8.0), layout="constrained")
+figure, (drawing, table) = plt.subplots(2, 1, figsize=(5.8, 8.0), layout="constrained")
 
 shown = max(
     range(len(new)), key=lambda i: (right[i], len(set(new[i]) & set(OPERATORS)), -len(new[i]))
@@ -116,17 +116,17 @@ def place(node):
         below = [place(child) for child in node[1:]]
         x, y, text, color = (below[1][0], max(height for _, height in below) + 1.0, "●", "#0072B2")
         for a, b in below:
-            left.plot([x, a], [y, b], color="0.6", linewidth=1.3, zorder=0)
+            drawing.plot([x, a], [y, b], color="0.6", linewidth=1.3, zorder=0)
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
-    left.text(x, y, text, ha="center", va="center", color=color, fontsize=12, bbox=box)
+    drawing.text(x, y, text, ha="center", va="center", color=color, fontsize=12, bbox=box)
     return x, y
 
 
 top = place(trees[shown])
-left.set_xlim(-0.7, len(leaves) - 0.3)
-left.set_ylim(-0.6, top[1] + 0.5)
-left.set_axis_off()
-left.set_title(f"Correct trees of longer expressions: {sum(right)} of {len(new)}")
+drawing.set_xlim(-0.7, len(leaves) - 0.3)
+drawing.set_ylim(-0.6, top[1] + 0.5)
+drawing.set_axis_off()
+drawing.set_title(f"Correct trees of longer expressions: {sum(right)} of {len(new)}")
 
 bound = 2 * np.abs(margins).max()  # lighter colors, on which text is legible
 table.imshow(margins, cmap="PuOr", vmin=-bound, vmax=bound)
