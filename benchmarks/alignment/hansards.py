@@ -72,8 +72,6 @@ PEERS = (
     ("fast_align, grow-diag-final-and", 17.8, 16.1, 42),
     ("GIZA++ Model 4, intersection", 10.4, 12.4, 600),
     ("GIZA++ Model 4, grow-diag-final-and", 14.5, 15.0, 600),
-    ("eflomal, intersection", 8.9, 8.8, 59),
-    ("eflomal, grow-diag-final-and", 9.2, 10.9, 59),
 )
 
 SOLVERS: dict[str, mm.solvers.Solver | str] = {
