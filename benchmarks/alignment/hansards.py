@@ -333,7 +333,7 @@ def main() -> None:
     for record in records:
         rest = {key: value for key, value in record.items() if key not in ("section", "name")}
         sections.setdefault(record["section"], {})[record["name"]] = rest
-    print(json.dumps({"benchmark": "alignment_hansards", **sections}, indent=1))
+    print(json.dumps(sections, indent=1))
     if any("error" in record for record in records):
         sys.exit(1)
 

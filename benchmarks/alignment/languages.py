@@ -169,7 +169,7 @@ def main() -> None:
         if options.curve:
             rows["curve"] = curve(language, options.curve, max(options.sizes), options.draws, options.jobs)
             print(language.name, "curve", json.dumps(rows["curve"]), file=sys.stderr, flush=True)
-    print(json.dumps({"benchmark": "alignment_languages", **results}, indent=1))
+    print(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

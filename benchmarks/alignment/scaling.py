@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     runs = [measure(pairs, options.iterations, options.jobs) for pairs in options.pairs]
-    print(json.dumps({"benchmark": "alignment_scaling", "jobs": options.jobs, "runs": runs}, indent=1))
+    print(json.dumps({"jobs": options.jobs, "runs": runs}, indent=1))
 
 
 if __name__ == "__main__":

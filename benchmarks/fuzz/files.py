@@ -25,7 +25,7 @@ import maxmargin as mm
 from benchmarks.fuzz.harness import Target
 from benchmarks.fuzz.mutations import Generator, mutated, resealed
 from maxmargin.tasks.alignment import WordAligner
-from maxmargin.tasks.alignment.io.bitext import read_bitext, read_sentences
+from maxmargin.tasks.alignment.io.bitext import read_bitext
 from maxmargin.tasks.alignment.io.corpus import parse_corpus
 from maxmargin.tasks.alignment.io.link_files import open_links
 from maxmargin.tasks.common.files.text import read_text
@@ -399,7 +399,6 @@ def _read_links(random: Generator, path: Path) -> None:
 def _read_text(random: Generator, path: Path) -> None:
     _one_of(
         random,
-        read_sentences,
         read_bitext,
         read_references,
         read_columns,

@@ -53,7 +53,7 @@ def main() -> None:
             "simplex_warm_us": round(again),
             "newton_and_vertices_differ_by": significant(np.abs(found.z - slow.z).max()),
         }
-    print(json.dumps({"benchmark": "linear_program", "examples": EXAMPLES, "per_example": rows}))
+    print(json.dumps({"examples": EXAMPLES, "per_example": rows}))
 
 
 if __name__ == "__main__":

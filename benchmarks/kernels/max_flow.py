@@ -85,7 +85,7 @@ def photograph(height: int, width: int, diagonal: bool = False) -> Picture | str
         return "skipped: Pillow is not installed"
     file = next(iter(sorted((HORSES / "rgb").glob("*"))), None)
     if file is None:
-        return "skipped: ../shared/data/segmentation/horses is not there"
+        return f"skipped: {HORSES} is not there; set MAXMARGIN_DATA to the folder of the data sets"
     colors = Image.open(file).convert("RGB").resize((width, height), Image.Resampling.BICUBIC)
     mask = Image.open(HORSES / "figure_ground" / file.name).convert("L").resize((width, height))
     return Picture(np.asarray(colors) / 255.0, np.asarray(mask) > 127, diagonal)
@@ -318,7 +318,7 @@ def main() -> None:
     names = [name for name in options.cases.split(",") if name]
     settings = {"repeats": options.repeats, "iterations": options.iterations, "seed": options.seed}
     report = measure(names, **settings, with_expansion=not options.skip_expansion)
-    print(json.dumps({"benchmark": "max_flow", **report}, indent=1))
+    print(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

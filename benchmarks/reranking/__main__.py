@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--plots", type=Path, default=None, help="folder of the pages, for plots in its tasks/")
     options = parser.parse_args()
     seeds, folds = (1, 3) if options.small else (options.seeds, 10)
-    found: dict[str, Any] = {"benchmark": "reranking", "jobs": options.jobs}
+    found: dict[str, Any] = {"jobs": options.jobs}
     if "hansards" in options.only:
         found["hansards"] = hansards.measure(options.data, seeds, folds, options.jobs)
     if "rivals" in options.only:

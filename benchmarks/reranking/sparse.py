@@ -164,7 +164,7 @@ def main() -> None:
         command += ["--hypotheses", str(shape[1]), "--features", str(shape[2])]
         models[name] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     grown = masters(options.masters, 100, 100_000, options.limit)
-    print(json.dumps({"benchmark": "sparse reranking", "shape": shape, "models": models, "masters": grown}, indent=1))
+    print(json.dumps({"shape": shape, "models": models, "masters": grown}, indent=1))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--plots", type=Path, default=None, help="folder of the pages, for plots in its tasks/")
     options = parser.parse_args()
     chosen = options.only or ["horses", "scans", "speed", "flow"]
-    found: dict[str, Any] = {"benchmark": "segmentation", "jobs": options.jobs}
+    found: dict[str, Any] = {"jobs": options.jobs}
     if "horses" in chosen:
         found["horses"] = {
             name: horses.measure(options.data, name, options.seeds, options.jobs) for name in options.classifiers

@@ -108,7 +108,7 @@ def main() -> None:
     }
     size = {"graphs": problem.structure.n_examples, "nodes": problem.structure.starts[1]}
     size["edges"] = problem.structure.n_parts - size["nodes"]
-    print(json.dumps({"benchmark": "segmentation_scaling", "jobs": options.jobs, **size, "runs": runs}, indent=1))
+    print(json.dumps({"jobs": options.jobs, **size, "runs": runs}, indent=1))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,6 @@ def main() -> None:
         }
         print(json.dumps({master: row}), file=sys.stderr, flush=True)
     report = {
-        "benchmark": "column_generation",
         "examples": len(X),
         "weights": len(model.coef_),
         "C": options.C,

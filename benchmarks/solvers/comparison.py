@@ -213,7 +213,7 @@ def main() -> None:
         parser.error(f"unknown task {sorted(unknown)[0]!r}; tasks are {', '.join(names)}")
     warnings.simplefilter("ignore")
     found = {name: run(name, options) for name in options.tasks}
-    print(json.dumps({"benchmark": "solvers", "jobs": options.jobs, "tol": TOL, "tasks": found}, indent=1))
+    print(json.dumps({"jobs": options.jobs, "tol": TOL, "tasks": found}, indent=1))
 
 
 if __name__ == "__main__":

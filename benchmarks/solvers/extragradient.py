@@ -120,7 +120,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     runs = {name: measure(problem, options.jobs, options.seconds) for name, problem in problems()}
-    print(json.dumps({"benchmark": "extragradient", "jobs": options.jobs, "tol": 1e-3, "runs": runs}, indent=1))
+    print(json.dumps({"jobs": options.jobs, "tol": 1e-3, "runs": runs}, indent=1))
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     one, nine = fold_zero(options.data, options.tol), nine_folds(options.data)
-    print(json.dumps({"benchmark": "letters", "fold_0": one, "folds_1_to_9": nine}, indent=1))
+    print(json.dumps({"fold_0": one, "folds_1_to_9": nine}, indent=1))
 
 
 if __name__ == "__main__":

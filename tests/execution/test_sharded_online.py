@@ -79,10 +79,10 @@ def test_bits_do_not_depend_on_where_the_pieces_are(kind: str, name: str, monkey
 
     original = sharded_blocks._visit
 
-    def travelled(piece: Piece, memory: Any, *args: Any) -> tuple[Any, Any]:
+    def traveled(piece: Piece, memory: Any, *args: Any) -> tuple[Any, Any]:
         return original(piece, pickle.loads(pickle.dumps(memory)), *args)
 
-    monkeypatch.setattr(sharded_blocks, "_visit", travelled)
+    monkeypatch.setattr(sharded_blocks, "_visit", traveled)
     again = run(problem, solver, **budget)
     np.testing.assert_array_equal(here.weights, again.weights)
 

@@ -19,7 +19,7 @@ import maxmargin as mm
 from maxmargin import model_file
 from maxmargin._messages import LONGEST, FileContentError, quoted, shortened
 from maxmargin.models.base import SPARSE_FLOOR, SPARSE_LIMIT
-from maxmargin.tasks.alignment.io.bitext import read_sentences
+from maxmargin.tasks.alignment.io.bitext import read_bitext
 from maxmargin.tasks.alignment.io.link_files import open_links, read_links
 from maxmargin.tasks.alignment.metrics.files import evaluate_files
 from maxmargin.tasks.common.files.text import EXPANSION, FileError, read_bytes
@@ -75,7 +75,7 @@ def test_compressed_files(tmp_path, monkeypatch):
     content = (1 << 24) * b"\n"
     path.write_bytes(gzip.compress(content, 1))
     wanted = rf"expand to more than 100 times as many.*decompress it first, or set .*{EXPANSION} to a number above 100"
-    refused(read_sentences, path, wanted)
+    refused(read_bitext, path, wanted)
     monkeypatch.setenv(EXPANSION, "2000")
     assert read_bytes(path) == content
     for wrong in ("x", "nan", "0.5"):

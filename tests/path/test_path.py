@@ -419,6 +419,8 @@ def test_plots_draw_where_they_are_told_to(path):
     given = Figure()
     assert plot_path(path, figure=given) is given
     assert len(given.axes) == 4
+    half = Figure(layout="constrained").subfigures(1, 2)[0]
+    assert plot_path(path, figure=half) is half
     axes = Figure().subplots()
     assert plot_confusion(np.array([[3, 1], [0, 2]]), ["a", "b"], axes=axes) is axes.figure
     assert len(axes.figure.axes) == 1

@@ -68,8 +68,4 @@ above = (path.excess() / path.arrays("exact")["hinge"]).max()
 figure = plt.figure(figsize=(6.0, 6.8), layout="constrained")
 title = f"One run (blue): hinge loss at most {above:.1%}\nabove exact points (vermilion)"
 mm.report.plot_path(path, figure=figure).suptitle(title)
-legend = figure.legends[0]  # is wider than this figure, so its lines go below each other
-names = [text.get_text() for text in legend.texts]
-figure.legend(legend.legend_handles, names, loc="outside lower center", frameon=False)
-legend.remove()
 plt.show()

@@ -34,7 +34,7 @@ at = next(i for i, words in enumerate(test.source) if "wages" in words)
 source, target, gold = test.source[at], test.target[at], test.references[at]
 doubtful = aligner.align(new, threshold=1e-4)
 confidence = np.zeros((len(source), len(target)))
-for own in (doubtful[at], found[at]):
+for own in (doubtful[at], found[at]):  # a link of the prediction may be missing at a low threshold
     confidence[tuple(own.links.T)] = own.confidence
 
 

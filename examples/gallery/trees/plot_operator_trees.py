@@ -56,7 +56,7 @@ def chart(words):
     n, size = len(words), len(NUMBER)
     numbers = np.array([NUMBER.get(word, -1) for word in words] + [NUMBER["end"]])
     begin, end = mm.spans_of(n).T
-    ends = numbers[begin] >= 0, numbers[end - 1] >= 0  # then the span is not an expression
+    ends = numbers[begin] >= 0, numbers[end - 1] >= 0  # such a span is not an expression
     spans = np.stack([end - begin > 1, *ends, np.ones(len(begin))], axis=1).astype(float)
     begin, split, end = mm.splits_of(n).T
     here, after = numbers[split], numbers[end]

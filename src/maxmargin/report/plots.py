@@ -161,7 +161,7 @@ def plot_path(
         loss.plot([], [], color="white", label="chosen on the dev data", **star)
     handles, labels = loss.get_legend_handles_labels()
     if handles:
-        columns = max(1, min(3, int(figure.get_figwidth() / 2.5)))  # an entry is about 2.5 inches wide
+        columns = max(1, min(3, int(figure.bbox.width / figure.dpi / 2.5)))  # an entry is 2.5 inches wide
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
     if text:
         figure.suptitle(text)

@@ -187,8 +187,8 @@ class KBest {
     Argmax<System> argmax_;
     std::vector<Node> nodes_;
     std::vector<std::int64_t> opened_;
-    std::vector<std::pair<std::int64_t, std::int64_t>>
-        asked_;  // items and ranks that are to be found, the next one last
+    // Items and ranks that are to be found, the next one last.
+    std::vector<std::pair<std::int64_t, std::int64_t>> asked_;
     std::vector<std::pair<std::int64_t, std::int64_t>> stack_;  // items and ranks whose parts are to be collected
     std::vector<std::int32_t> parts_;
     std::int64_t rank_ = 0;

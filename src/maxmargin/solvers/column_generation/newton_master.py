@@ -1,7 +1,7 @@
 """Master problems by Newton's method on a smoothed objective, for many rows and few weights.
 
-The master problem of :mod:`linear_masters` in the weights alone, with a proximal term, and each example's largest row
-smoothed around the multipliers of the last master,
+The master problem of :mod:`~maxmargin.solvers.column_generation.linear_masters` in the weights alone, with a proximal
+term, and each example's largest row smoothed around the multipliers of the last master,
 
     min_w  1/C ||w||_1 + mu/2 ||w - best||^2 + sum_i max_{l_i} [l_i'(A_i w + b_i) - nu/2 ||l_i - last_i||^2]
 

@@ -1,6 +1,6 @@
 """Master problems by proximal steps and coordinate ascent, for many rows and weights.
 
-A step of the proximal point method on the master problem of :mod:`linear_masters`,
+A step of the proximal point method on the master problem of :mod:`~maxmargin.solvers.column_generation.linear_masters`,
 
     min_{w, xi}  1/C ||w||_1 + sum_i xi_i + mu/2 ||w - center||^2      s.t.  xi_i >= a_r'w + b_r
 

@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin._digest import digest
 from maxmargin._version import __version__
 from maxmargin.optimization.checkpoints.files import Checkpoint, CheckpointFiles
-from maxmargin.optimization.checkpoints.saved import require
+from maxmargin.optimization.checkpoints.saved import part_of, require
 
 Result = dict[str, Any]
 """Arrays, and plain JSON values, by name."""
@@ -44,9 +44,7 @@ class Finished:
         if header.get("version") == __version__:  # results of another version may differ
             for number, (key, values) in enumerate(header["results"]):
                 require(isinstance(key, str) and isinstance(values, dict), "a result has no name")
-                start = f"{number}."
-                own = {name.removeprefix(start): one for name, one in arrays.items() if name.startswith(start)}
-                found[key] = values | own
+                found[key] = values | part_of(arrays, f"{number}.")
         self._results = found
         return f"after {len(found)} stages"
 

@@ -14,9 +14,6 @@ Image = npt.NDArray[np.uint8]
 PICTURE_CLASSES = ("ground", "leaf", "berry")
 """Names of the labels 0, 1 and 2 of pictures."""
 
-SCAN_CLASSES = ("ground", "tree", "wall")
-"""Names of the labels 0, 1 and 2 of scans."""
-
 _GROUNDS = ((122, 98, 70), (150, 138, 112), (104, 112, 84), (138, 120, 96), (92, 84, 78))
 _LEAVES = ((84, 122, 54), (112, 132, 60), (140, 96, 50), (150, 122, 52), (70, 104, 72))
 _BERRIES = ((150, 34, 44), (64, 52, 120), (178, 70, 30))

@@ -1,9 +1,7 @@
-"""Training of taggers: the support of the weights, unknown labels, further data and calibration.
+"""Training of taggers: unknown labels, further data, pruning and calibration.
 
 The objective is that of :class:`maxmargin.ChainSVM`, ``1/(2C) ||w||^2 + sum_i s_i max_y [loss + w'f(y) - w'f(y_i)]``,
-over the support: the pairs of an attribute and a label that occur together in the training data ("observed") and, with
-``support="negative"``, the pairs of attributes and wrong labels that the first passes predict. This negative support
-adds few weights and scores as well as all pairs.
+over the pairs of an attribute and a label that have a weight (:mod:`maxmargin.tasks.tagging.support`).
 
 Unknown labels are completed by the best labels at the current weights, and errors there cost nothing
 (:mod:`maxmargin.problem.partial`): each round completes and trains again. The first round trains only on the runs of

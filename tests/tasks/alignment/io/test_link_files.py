@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from maxmargin.tasks.alignment import FileError, WordAligner
-from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext, read_sentences
+from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext
 from maxmargin.tasks.alignment.io.formats import table
 from maxmargin.tasks.alignment.io.link_files import format_links, open_links, read_links, read_references, write_links
 from maxmargin.tasks.alignment.io.link_formats import FIRST, FORMATS
@@ -49,22 +49,24 @@ def test_sentences_round_trip(folder, sentences, end, packed, marked):
     content = data.encode()
     path = folder / "sentences.txt"
     path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
-    assert read_sentences(path) == sentences
+    assert read_bitext(path, path) == Bitext(sentences, sentences)
 
 
-def test_the_last_end_of_line_is_optional(saved):
-    assert read_sentences(saved("a b\n\nc")) == [["a", "b"], [], ["c"]]
-    assert read_sentences(saved("a b\n\nc\n")) == [["a", "b"], [], ["c"]]
-    assert read_sentences(saved("")) == []
-    assert read_sentences(saved("\n")) == [[]]
+@pytest.mark.parametrize(
+    ("content", "sentences"),
+    [("a b\n\nc", [["a", "b"], [], ["c"]]), ("a b\n\nc\n", [["a", "b"], [], ["c"]]), ("", []), ("\n", [[]])],
+)
+def test_the_last_end_of_line_is_optional(saved, content, sentences):
+    path = saved(content)
+    assert read_bitext(path, path) == Bitext(sentences, sentences)
 
 
 def test_standard_input(monkeypatch):
     class Stream:
-        buffer = io.BytesIO(gzip.compress(b"a b\nc\n", mtime=0))
+        buffer = io.BytesIO(gzip.compress(b"a b ||| c\nd ||| e\n", mtime=0))
 
     monkeypatch.setattr(sys, "stdin", Stream())
-    assert read_sentences("-") == [["a", "b"], ["c"]]
+    assert read_bitext("-") == Bitext([["a", "b"], ["d"]], [["c"], ["e"]])
 
 
 @pytest.mark.parametrize(
@@ -86,18 +88,18 @@ def test_standard_input(monkeypatch):
 )
 def test_what_is_no_text(saved, content, message):
     path = saved(content)
-    for read in (read_sentences, read_bitext, read_links, read_references):
+    for read in (read_bitext, read_links, read_references):
         with pytest.raises(FileError, match=message):
             read(path)
 
 
 def test_what_is_no_file(tmp_path):
     with pytest.raises(FileError, match="missing: No such file or directory; check the name"):
-        read_sentences(tmp_path / "missing")
+        read_bitext(tmp_path / "missing")
     with pytest.raises(FileError, match="Is a directory"):
-        read_sentences(tmp_path)
+        read_bitext(tmp_path)
     with pytest.raises(FileError, match="no file can have this name"):
-        read_sentences("a\0b")
+        read_bitext("a\0b")
 
 
 def test_bitext(saved):
@@ -137,9 +139,8 @@ def test_refused_bitext(saved):
 
 
 def test_words_are_split_at_ascii_white_space(saved):
-    assert read_sentences(saved("a\tb\rc\x0bd\x0ce  f\u00a0g\u2028h\x1ci\x85\r\n")) == [
-        ["a", "b", "c", "d", "e", "f\u00a0g\u2028h\x1ci\x85"]
-    ]
+    path = saved("a\tb\rc\x0bd\x0ce  f\u00a0g\u2028h\x1ci\x85\r\n")
+    assert read_bitext(path, path).source == [["a", "b", "c", "d", "e", "f\u00a0g\u2028h\x1ci\x85"]]
 
 
 # ---- links
@@ -207,7 +208,7 @@ def test_any_bytes_give_links_or_an_error(folder, data, form, packed):
     for read in (
         lambda: read_links(path, format=form),
         lambda: read_references(path, format=form),
-        lambda: read_sentences(path),
+        lambda: read_bitext(path),
         lambda: read_bitext(path),
     ):
         message = f"{path}: said"

@@ -9,7 +9,6 @@ import maxmargin as mm
 from maxmargin.tasks.segmentation.images.context import CLIP, log_odds
 from maxmargin.tasks.segmentation.images.extractor import ImageExtractor, Presegmented
 from maxmargin.tasks.segmentation.images.pixel_cut import (
-    BAND_EDGE_NAMES,
     pixel_graph,
     pixel_node_names,
 )
@@ -68,7 +67,7 @@ def test_edges_join_neighbors_and_fall_with_contrast(connectivity):
     height, width = labels.shape
     diagonal = 2 * (height - 1) * (width - 1) if connectivity == 8 else 0
     assert len(edges) == height * (width - 1) + width * (height - 1) + diagonal
-    assert rows.shape == (len(edges), len(BAND_EDGE_NAMES))
+    assert rows.shape == (len(edges), 5)
     assert (rows >= 0).all()
     color = sites.color.reshape(-1, 3)
     squared = ((color[edges[:, 0]] - color[edges[:, 1]]) ** 2).sum(axis=1)

@@ -100,7 +100,7 @@ def test_changed_bytes(tmp_path_factory, compressed, data):
     path = tmp_path_factory.getbasetemp() / "changed.las"
     path.write_bytes(content)
     found = read_or_refuse(read_scan, path)
-    assert found is None or len(found) == N
+    assert found is None or len(found) <= N  # the header may say that there are fewer
 
 
 def test_headers_that_claim_too_much(saved):

@@ -234,6 +234,8 @@ def test_objects_of_conllu(saved):
     for wrong in ([["a"]], [[{"id": 1}]]):
         with pytest.raises(ValueError, match="sentence 0, token 0: expected a token of the package conllu"):
             of_conllu(wrong)
+    with pytest.raises(ValueError, match=r"sentence 0, token 1: deps must be .* or pairs \(relation, head\), got \["):
+        of_conllu([[{"form": "a", "deps": [("nsubj", 2)]}, {"form": "b", "deps": [("nsubj", 2, 3)]}]])
 
 
 @given(conllu_files())

@@ -21,7 +21,7 @@ IOBES = ["O", *(f"{tag}-{kind}" for tag in "BIES" for kind in "AB")]
 STRANGE = [*IOBES, "B-A-B", "I-A-B", "B", "I", "E", "S", ".", "[-A", "]-A", "[", "NN", "x-A", "-A", "B-"]
 
 
-def spelt(labels):
+def spelled(labels):
     """Pairs of labelings of the same sentences, often alike."""
     pair = st.one_of(
         st.sampled_from(labels).map(lambda label: (label, label)), st.tuples(*[st.sampled_from(labels)] * 2)
@@ -37,7 +37,7 @@ def counts_of(scores):
 @pytest.mark.parametrize("labels", [IOB, IOE, IOBES, STRANGE], ids=["iob", "ioe", "iobes", "strange"])
 def test_chunks_are_those_of_a_walk(labels):
     @settings(deadline=None, derandomize=True, max_examples=150)
-    @given(spelt(labels))
+    @given(spelled(labels))
     def check(both):
         walked = chunk_counts(*both)
         scores = evaluate(*both, chunks=True)
@@ -57,7 +57,7 @@ def test_chunks_are_those_of_a_walk(labels):
 
 
 @settings(deadline=None, derandomize=True, max_examples=100)
-@given(spelt(IOBES))
+@given(spelled(IOBES))
 def test_labels_are_those_of_a_loop(both):
     scores = evaluate(*both)
     pairs = [(g, p) for gold, predicted in zip(*both, strict=True) for g, p in zip(gold, predicted, strict=True)]
@@ -132,7 +132,7 @@ def test_known_rates():
 
 
 @settings(deadline=None, derandomize=True, max_examples=100)
-@given(spelt(IOB))
+@given(spelled(IOB))
 def test_seqeval_agrees(both):
     seqeval = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed")
     scores = evaluate(*both, chunks=True)

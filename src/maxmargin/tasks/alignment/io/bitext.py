@@ -17,10 +17,8 @@ from maxmargin.tasks.common.files.text import (
     AnyPath,
     FileError,
     count_of,
-    lines_of,
     name_of,
     problem,
-    read_text,
     words_of,
 )
 
@@ -40,11 +38,6 @@ class Bitext:
 
     def __iter__(self) -> Iterator[tuple[list[str], list[str]]]:
         return zip(self.source, self.target, strict=True)
-
-
-def read_sentences(path: AnyPath) -> list[list[str]]:
-    """Read the words of each line, split at ASCII white space; an empty line is a sentence without words."""
-    return [words_of(line) for line in lines_of(read_text(path))]
 
 
 def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:

@@ -6,6 +6,7 @@ What a file may expand to is limited, as a few bytes can be made to fill the mem
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -14,7 +15,6 @@ import select
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from os import PathLike
 from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
@@ -69,7 +69,7 @@ def expands(size: int) -> str:
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def compressed(file: BinaryIO, path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """Open a stream into a file that is compressed if its name says so; equal content gives equal files."""
     end = next((one for one in SUFFIXES if os.fspath(path).lower().endswith(one)), "")
@@ -86,6 +86,9 @@ _PACKERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115 (closed by compressed)
     ".zst": lambda file: optional("zstandard", "zstd").ZstdCompressor().stream_writer(file, closefd=False),
 }
+
+_LOOK = 0.5
+"""Seconds between two looks at signals."""
 
 
 def decompressed(file: BinaryIO, error: Callable[[str], Exception]) -> BinaryIO:
@@ -139,7 +142,9 @@ class _Source(io.RawIOBase):
 
     def __init__(self, file: BinaryIO, number: int | None, regular: bool, error: Callable[[str], Exception]) -> None:
         self.held, self.regular = b"", regular
-        self._next: Callable[[int], bytes] = getattr(file, "read1", file.read)
+        # What comes through a pipe is not read ahead, so that the system knows whether there is more.
+        raw = None if regular or number is None else getattr(file, "raw", None)
+        self._next: Callable[[int], bytes] = getattr(file, "read1", file.read) if raw is None else raw.read
         self._number, self._error, self._count = number, error, 0
         self._size = os.fstat(number).st_size if regular and number is not None else 0
 
@@ -167,11 +172,20 @@ class _Source(io.RawIOBase):
             found, self.held = self.held[:size], self.held[size:]
             return found
         try:
+            self._wait()
             found = self._next(size)
         except OSError as error:
             raise self._error(f"{error.strerror or error}; check the file") from None
         self._count += len(found)
         return found
+
+    def _wait(self) -> None:
+        """Wait for more, and look at signals now and then: a read would hide one that comes just before it."""
+        if self.regular or self._number is None:
+            return
+        with contextlib.suppress(OSError, ValueError):  # as on Windows, which can ask sockets only
+            while not select.select([self._number], [], [], _LOOK)[0]:
+                pass
 
     def readinto(self, buffer: Any) -> int:
         found = self.take(len(buffer))

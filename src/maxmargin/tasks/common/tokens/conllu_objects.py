@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maxmargin import _checks
+from maxmargin._messages import shown
 from maxmargin.tasks.common.tokens.line_formats import CONLLU
 from maxmargin.tasks.common.tokens.table import WORD, TokenTable
 
@@ -26,18 +27,19 @@ def of_conllu(sentences: Iterable[Any]) -> TokenTable:
                     f"sentence {i}, token {j}: expected a token of the package conllu with a 'form', got {token!r:.60}"
                 )
             if isinstance(token.get("id", j + 1), int):
-                row.append(tuple(_cell(token.get(field)) for field in _FIELDS))
+                row.append(tuple(_cell(token.get(field), f"sentence {i}, token {j}: {field}") for field in _FIELDS))
         rows.append(row)
     return TokenTable.of_lists(rows, CONLLU)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, name: str) -> str:
     if value is None or value in ({}, []):
         return "_"
     if isinstance(value, Mapping):
         return "|".join(key if one == "" else f"{key}={'_' if one is None else one}" for key, one in value.items())
-    if isinstance(value, (list, tuple)) and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in value):
-        # DEPS: pairs of a relation and its head
+    if isinstance(value, (list, tuple)):  # DEPS
+        if not all(isinstance(one, (list, tuple)) and len(one) == 2 for one in value):
+            raise ValueError(f"{name} must be text, a dictionary or pairs (relation, head), got {shown(value)}")
         return "|".join(f"{_identifier(head)}:{relation}" for relation, head in value)
     return str(value)
 

@@ -103,10 +103,6 @@ def pixel_node_names(n_classes: int) -> list[str]:
     return [*(f"class {label}: {name}" for label in context_classes(n_classes) for name in names), "constant"]
 
 
-BAND_EDGE_NAMES = ["length", *(f"length, color within {width:g}" for width in _COLOR_WIDTHS)]
-"""The columns of a pixel graph's edge features."""
-
-
 def band_of(labels: npt.NDArray[np.int64], reach: float) -> npt.NDArray[np.bool_]:
     """Pixels within a distance of one whose neighbor has another label."""
     boundary = np.zeros(labels.shape, dtype=bool)

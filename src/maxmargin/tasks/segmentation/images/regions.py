@@ -101,7 +101,7 @@ class Regions:
 
     @cached_property
     def segments(self) -> IntArray:
-        """The segment of each region at each of the levels of :mod:`hierarchy`, shape ``(n_levels, n)``."""
+        """The segment of each region at each of the levels of :func:`merged`, shape ``(n_levels, n)``."""
         return merged(np.column_stack([self.color, 0.5 * self.texture]), self.size, self.adjacency.edges)
 
     @cached_property
