@@ -66,6 +66,6 @@ for point in path.exact:
 
 above = (path.excess() / path.arrays("exact")["hinge"]).max()
 figure = plt.figure(figsize=(6.0, 6.8), layout="constrained")
-title = f"One run (blue): hinge loss at most {above:.1%}\nabove exact points (vermilion)"
-mm.report.plot_path(path, figure=figure).suptitle(title)
+title = f"One run (blue): hinge at most {above:.1%} above exact points"
+mm.report.plot_path(path, figure=figure, title=title)
 plt.show()

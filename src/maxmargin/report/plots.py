@@ -91,8 +91,8 @@ def plot_path(
     """Draw the four panels of the 2005 report's Figure 6.
 
     Training hinge loss against the norm of the weights; that norm against the iterations of the dual-extragradient
-    run; dev error and test error against the norm, without the zero weights at the start of the run and on a
-    logarithmic scale where they differ widely. Stars mark the points that the dev data choose.
+    run; dev error and test error against the norm, without the zero weights at the start of the run, both on a
+    logarithmic scale if errors differ widely. Stars mark the points that the dev data choose.
 
     Args:
         path: what :func:`maxmargin.regularization_path` returned.
