@@ -46,6 +46,17 @@ MARKED = re.compile(
     r"|(?P<from><!-- figure )(?P<inline>.*?)(?P<to> -->).*?(?P<over><!-- / -->)"
 )
 MARKER = re.compile(r"<!-- /?figures?\b|<!-- / -->")
+ERRORS = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    NameError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+)
+"""Of templates whose figures were not measured, or that are not right."""
 
 
 def pages() -> list[Path]:
@@ -117,11 +128,20 @@ def measured(folder: Path = RESULTS) -> dict[str, Object]:
     return found
 
 
-def filled(page: str, names: Mapping[str, Any]) -> str:
-    """The text of a page with all figures as measured."""
+def filled(page: str, names: Mapping[str, Any], errors: list[str] | None = None) -> str:
+    """The text of a page with all figures as measured; a list ``errors`` takes the errors, and their places stay."""
     template = Template(names)
 
     def new(match: re.Match[str]) -> str:
+        try:
+            return measured_text(match)
+        except ERRORS as error:
+            if errors is None:
+                raise
+            errors.append(f"line {page.count(chr(10), 0, match.start()) + 1}: {type(error).__name__}: {error}")
+            return match[0]
+
+    def measured_text(match: re.Match[str]) -> str:
         if match["block"] is not None:
             lines = "".join(f"{line}\n" for line in template.lines(match["block"]))
             return match["begin"] + match["block"] + match["middle"] + lines + match["end"]
@@ -147,19 +167,10 @@ def fill(pages: Iterable[Path], *, write: bool = True) -> list[str]:
     names, wrong = measured(), []
     for page in pages:
         text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
-        try:
-            new = filled(text, names)
-        except (
-            AttributeError,
-            IndexError,
-            KeyError,
-            NameError,
-            SyntaxError,
-            TypeError,
-            ValueError,
-            ZeroDivisionError,
-        ) as error:
-            wrong.append(f"{name}: {type(error).__name__}: {error}")
+        errors: list[str] = []
+        new = filled(text, names, errors)
+        if errors:
+            wrong += [f"{name}: {error}" for error in errors]
             continue
         wrong += [f"{name}: half of a pair of markers, or one that begins a line: {line}" for line in broken(text)]
         if new != text and write:

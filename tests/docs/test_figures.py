@@ -98,3 +98,13 @@ def test_broken_markers_are_found(page: str) -> None:
 def test_a_name_that_was_not_measured_is_an_error(names: dict[str, object]) -> None:
     with pytest.raises(AttributeError, match="there is no 'our' beside 'ours'"):
         figures.filled("a <!-- figure speed.our -->1<!-- / -->", names)
+
+
+def test_all_errors_of_a_page_are_found(names: dict[str, object]) -> None:
+    errors: list[str] = []
+    page = "a <!-- figure speed.our -->1<!-- / -->\n\n<!-- figures\nlet x = lost.date\n-->\n<!-- /figures -->\n"
+    page += "\nb <!-- figure speed.ours -->3<!-- / -->"
+    assert figures.filled(page, names, errors) == page.replace(">3<", ">1234.5<")
+    assert [error.partition(": ")[0] for error in errors] == ["line 1", "line 3"]
+    assert "'our'" in errors[0]
+    assert "'lost'" in errors[1]
