@@ -137,6 +137,7 @@ def masters(sizes: list[int], size: int, n_features: int, limit: float) -> list[
             row[name] = {
                 "seconds": round(time.perf_counter() - began, 2),
                 "cpu_seconds": round(time.process_time() - cpu, 2),
+                "status": str(run.status),
                 "rounds": run.counters.iterations,
                 "gap": float(run.certificate.relative_gap),
             }
