@@ -3,14 +3,15 @@
     python -m benchmarks.alignment.languages FOLDER ... [--sizes 500 2000 10000] [--curve 5 10 20 50 100] [--draws 3]
         [--jobs 2] [--eflomal PROGRAM] [--hansards FOLDER]
 
-A FOLDER is named by its language XX and has ``bitext.en``, ``bitext.XX``, ``gold.en``, ``gold.XX``, tokenized, and
-``gold.links`` (0-0 sure, 1p2 possible); that of the Hansards has the files that ``hansards.py`` reads. For each, and
-each number of bitext pairs, the text (not the links) of the gold is in the bitext of all programs: AER of the
-symmetrized hidden Markov models, of the packaged weights as they are, of ``bootstrap``, with precision, recall and
-calibration of its confidences, and of eflomal if its program is there. The learning curve trains on some gold pairs at
-the largest size and tests on the same half or quarter of the gold, with and without the packaged weights as a start.
+A FOLDER is named by the code XX of its language and has ``bitext.en``, ``bitext.XX``, ``gold.en``, ``gold.XX``,
+tokenized, and ``gold.links`` (0-0 sure, 1p2 possible); that of the Hansards has the files that ``hansards.py`` reads.
+For each, and each number of bitext pairs, the text (not the links) of the gold is in the bitext of all programs: AER
+of the symmetrized hidden Markov models, of the packaged weights as they are, of ``bootstrap``, with precision, recall
+and calibration of its confidences, and of eflomal if its program is there. The learning curve trains on some gold pairs
+at the largest size and tests on the same half or quarter of the gold, with and without the packaged weights as a start.
 
-Prints one JSON object; a line for each result goes to standard error as soon as it is there.
+Prints one JSON object, with the rows of all languages and sizes, and the curve of each language; a line for each
+result goes to standard error as soon as it is there.
 """
 
 from __future__ import annotations
@@ -33,6 +34,16 @@ from maxmargin.tasks.alignment.metrics.symmetrization import symmetrize
 
 METHODS = ("intersection", "grow-diag", "grow-diag-final-and", "union")
 SEED = 1
+NAMES = {
+    "cs": "Czech",
+    "de": "German",
+    "es": "Spanish",
+    "ja": "Japanese",
+    "ro": "Romanian",
+    "tr": "Turkish",
+    "zh": "Chinese",
+}
+"""Of languages, by the code that names their folder."""
 
 
 class Language:
@@ -49,7 +60,7 @@ class Language:
         xx = path.name
         gold, references = read_annotated(str(path / "gold.en"), str(path / f"gold.{xx}"), str(path / "gold.links"))
         sides = [(path / f"bitext.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", xx)]
-        return cls(xx, gold, references, [(a.split(), b.split()) for a, b in zip(*sides, strict=True)])
+        return cls(NAMES.get(xx, xx), gold, references, [(a.split(), b.split()) for a, b in zip(*sides, strict=True)])
 
     @classmethod
     def hansards(cls, path: Path) -> Language:
@@ -61,7 +72,7 @@ class Language:
             gold, references = gold + pairs, references + links
         files = [(path / f"bitext.{side}.gz").read_bytes() for side in "ef"]
         sides = [gzip.decompress(file).decode().splitlines() for file in files]
-        return cls("hansards", gold, references, [(a.split(), b.split()) for a, b in zip(*sides, strict=True)])
+        return cls("French (Hansards)", gold, references, [(a.split(), b.split()) for a, b in zip(*sides, strict=True)])
 
     def text(self, size: int) -> list[SentencePair]:
         """So many bitext pairs, then the gold pairs."""
@@ -82,10 +93,10 @@ def calibration(references: list[Reference], model: AlignerModel, gold: list[Sen
     c, r = np.concatenate(confidence), np.concatenate(right).astype(float)
     bins = np.minimum((10 * c).astype(int), 9)
     error = sum(abs(c[bins == at].mean() - r[bins == at].mean()) * (bins == at).mean() for at in set(bins.tolist()))
-    found: dict[str, Any] = {"calibration error %": percent(error)}
+    found: dict[str, Any] = {"calibration error": percent(error)}
     for least in (0.9, 0.99):
         chosen = c >= least
-        found[f"precision % at {least}"] = percent(r[chosen].mean()) if chosen.any() else None
+        found[f"precision at {least}"] = percent(r[chosen].mean()) if chosen.any() else None
         found[f"links at {least}"] = int(chosen.sum())
     return found
 
@@ -110,18 +121,20 @@ def without_gold(language: Language, size: int, jobs: int, program: str | None) 
         for method in METHODS
     }
     found: dict[str, Any] = {
-        "bitext pairs": len(text) - len(gold),
+        "language": language.name,
+        "gold pairs": len(gold),
+        "pairs": len(text) - len(gold),
         "bootstrap": percent(scores.aer),
-        "precision %": percent(scores.precision),
-        "recall %": percent(scores.recall),
+        "precision": percent(scores.precision),
+        "recall": percent(scores.recall),
         "packaged weights": percent(evaluate(references, still.predict(gold, adapt=False)).aer),
-        "hidden Markov models, best": min(hmm.values()),
-        "hidden Markov models": hmm,
+        "HMM": min(hmm.values()),
+        "HMM by method": hmm,
         **calibration(references, aligner.model_, gold),
     }
     if program:
         theirs = eflomal(program, language, size)
-        found |= {"eflomal, best": min(theirs.values()), "eflomal": theirs}
+        found |= {"eflomal": min(theirs.values()), "eflomal by method": theirs}
     return found
 
 
@@ -160,16 +173,15 @@ def main() -> None:
     languages = [Language.folder(path) for path in options.folders]
     if options.hansards is not None:
         languages.append(Language.hansards(options.hansards))
-    results: dict[str, Any] = {}
+    rows, curves = [], {}
     for language in languages:
-        rows = results[language.name] = {"gold pairs": len(language.gold)}
         for size in options.sizes:
-            rows[str(size)] = without_gold(language, size, options.jobs, options.eflomal)
-            print(language.name, size, json.dumps(rows[str(size)]), file=sys.stderr, flush=True)
+            rows.append(without_gold(language, size, options.jobs, options.eflomal))
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
         if options.curve:
-            rows["curve"] = curve(language, options.curve, max(options.sizes), options.draws, options.jobs)
-            print(language.name, "curve", json.dumps(rows["curve"]), file=sys.stderr, flush=True)
-    print(json.dumps(results, indent=1))
+            curves[language.name] = curve(language, options.curve, max(options.sizes), options.draws, options.jobs)
+            print(language.name, "curve", json.dumps(curves[language.name]), file=sys.stderr, flush=True)
+    print(json.dumps({"rows": rows, "curve": curves}, indent=1))
 
 
 if __name__ == "__main__":
