@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -58,6 +60,22 @@ def wide(app: Sphinx, document: nodes.document, name: str) -> None:
             table["classes"].append("wide" if len(columns) > 2 else "stacked")
 
 
+LONG = 22
+"""Characters of code in a table beyond which it may break after signs, as a column is at least as wide as its words."""
+
+
+def breaks(app: Sphinx, document: nodes.document, name: str) -> None:
+    """Let long code in tables break after its signs."""
+    for table in document.findall(nodes.table):
+        for code in [*table.findall(nodes.literal)]:
+            text = code.astext()
+            if max(map(len, text.split()), default=0) <= LONG:
+                continue
+            code.clear()
+            for piece in re.findall(r".{4,}?[_(,.=/](?=.{4})|.+$", text):
+                code += [nodes.Text(piece), nodes.raw("", "<wbr>", format="html")]
+
+
 def _lengths(cell: nodes.Node) -> tuple[int, int]:
     """The characters of the longest word of a cell and of all its text."""
     text = cell.astext()
@@ -69,4 +87,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", for_the_site)
     app.connect("doctree-resolved", cards)
     app.connect("doctree-resolved", wide)
+    app.connect("doctree-resolved", breaks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
