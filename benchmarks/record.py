@@ -4,7 +4,8 @@
 
 The script prints one JSON object, which becomes the "figures" of ``NAME.json`` in ``benchmarks/results``, in rooms as
 the scripts are, with the command, the date, the processor and the version and commit of the library. NAME is a Python
-name, as pages use it in expressions. Nothing is kept of a run that fails. Then ``make figures`` fills the pages.
+name, as pages use it in expressions. Nothing is kept of a run that fails, but what it printed is shown. Then
+``make figures`` fills the pages.
 
 A record with ``"transcribed": true`` was not written by a run, but copied from tables of an earlier one.
 """
@@ -83,6 +84,7 @@ def main() -> None:
         [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, env=environment, text=True, check=False
     )
     if done.returncode:
+        print(done.stdout, end="")
         sys.exit(done.returncode)
     keep(name, module, arguments, json.loads(done.stdout), source=source)
 

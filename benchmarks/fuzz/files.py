@@ -470,6 +470,7 @@ def targets() -> list[Target]:
         "segmenters": _segmenters,
     }
     return [
-        *(Target(name, partial(_read, made, read, name)) for name, (made, read) in readers.items()),
+        # A packed file may expand to 4 MB of empty lines before it is refused, each of which is a pair of lists.
+        *(Target(name, partial(_read, made, read, name), megabytes=1000.0) for name, (made, read) in readers.items()),
         *(Target(name, partial(_load, made, name)) for name, made in models.items()),
     ]

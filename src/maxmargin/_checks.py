@@ -13,6 +13,7 @@ import numpy as np
 
 from maxmargin import _memory
 from maxmargin._messages import shown
+from maxmargin._sparse import sp
 
 MOST_INTEGER = (1 << 63) - 1
 """The largest integer that kernels take."""
@@ -67,9 +68,9 @@ def integer(name: str, value: Any, *, least: int, most: int = MOST_INTEGER, hint
 def listed(name: str, value: Any, wanted: str, *, sized: bool = True) -> list[Any]:
     """The items of a list, tuple, array or another sequence; ``sized``: whether iterables without a length are refused.
 
-    Strings, dictionaries and sets are not lists. Nothing is read before its claimed length is found to fit into memory.
+    Strings, dictionaries, sets and sparse matrices are not lists. Nothing is read before its claimed length is found to fit into memory.
     """
-    odd = isinstance(value, (str, bytes, bytearray, memoryview, dict, set, frozenset))
+    odd = isinstance(value, (str, bytes, bytearray, memoryview, dict, set, frozenset)) or sp.issparse(value)
     try:
         count = len(value) if sized or hasattr(value, "__len__") else 0
         count = max(count, value.size if isinstance(value, np.ndarray) else 0)

@@ -214,11 +214,13 @@ class Structure(ABC):
         sizes = self.states_per_variable
         if isinstance(sizes, np.ndarray):
             return sizes
+        self._require_memory()
         return np.full(self.starts[1] // sizes, sizes, dtype=np.int64)
 
     @cached_property
     def part_states(self) -> IntArray:
         """The state that each variable part stands for, shape ``(starts[1],)``: by default counted from 0."""
+        self._require_memory()
         begin = np.cumsum(self.n_states) - self.n_states
         return np.arange(self.starts[1]) - np.repeat(begin, self.n_states)
 

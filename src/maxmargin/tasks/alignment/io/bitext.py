@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import repeat
 
+from maxmargin import _memory
 from maxmargin.tasks.common.files.blocks import BLOCK, Lines, TextBlocks
 from maxmargin.tasks.common.files.text import (
     AnyPath,
@@ -40,6 +41,7 @@ class Bitext:
         return zip(self.source, self.target, strict=True)
 
 
+@_memory.without_collection()
 def read_bitext(source: AnyPath, target: AnyPath | None = None) -> Bitext:
     """Read sentence pairs from two files with a sentence per line, or from one with lines ``source ||| target``.
 
@@ -120,9 +122,10 @@ class _Between:
     def split(self, path: AnyPath, lines: Iterable[bytes], first: int) -> Iterator[tuple[list[str], list[str]]]:
         """The pairs of lines, of which the first has number ``first``."""
         for number, line in enumerate(lines, start=first):
+            if not line.strip():
+                yield [], []
+                continue
             parts = line.split(b"\t") if self.tab else _BETWEEN.split(b" " + line + b" ")
-            if not line.strip():  # a pair of sentences without words
-                parts = [b"", b""]
             if len(parts) != 2:
                 between, n = "TAB" if self.tab else "' ||| '", len(parts) - 1
                 raise problem(

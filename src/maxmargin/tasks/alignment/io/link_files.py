@@ -16,6 +16,7 @@ from typing import TextIO
 
 import numpy as np
 
+from maxmargin import _memory
 from maxmargin._callers import callers_level
 from maxmargin._messages import shown
 from maxmargin.structures._arrays import offsets_of
@@ -266,6 +267,7 @@ def read_references(
     return open_links(path, format=format, first=first).references(bitext=bitext, sentences=sentences)
 
 
+@_memory.without_collection()
 def read_links(
     path: AnyPath,
     *,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxmargin import _checks, _memory
+from maxmargin._sparse import sp
 from maxmargin.structures._arrays import array_of, offsets_of
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.alignment.io.formats.pharaoh import parse_text
@@ -33,7 +34,8 @@ def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike | str) -> IntA
     if isinstance(pairs, str):
         return parse_text(pairs).links
     wanted = "pairs (source position, target position) of integers"
-    given: Any = list(pairs) if isinstance(pairs, (set, frozenset, dict)) else pairs
+    plain = isinstance(pairs, (set, frozenset, dict)) and not sp.issparse(pairs)  # some sparse matrices are dicts
+    given: Any = list(pairs) if plain else pairs
     if not isinstance(given, (np.ndarray, list)):
         given = _checks.listed("links", given, wanted, sized=False)
     array = array_of(given, "links", "iu", wanted)

@@ -147,7 +147,9 @@ def words_of(line: bytes | str) -> list[str]:
     """Split a line of :func:`read_text`, or a string, at ASCII white space only."""
     # Unlike files, strings may hold lone surrogates and NUL; str.split would also split at other white space.
     parts = line.encode("utf-8", "surrogatepass").split() if isinstance(line, str) else line.split()
-    whole = b"\0".join(parts).decode("utf-8", "surrogatepass").split("\0") if parts else []
+    if not parts:
+        return []
+    whole = b"\0".join(parts).decode("utf-8", "surrogatepass").split("\0")
     # Decoding all at once is several times faster than word by word.
     return whole if len(whole) == len(parts) else [part.decode("utf-8", "surrogatepass") for part in parts]
 
