@@ -68,7 +68,8 @@ def integer(name: str, value: Any, *, least: int, most: int = MOST_INTEGER, hint
 def listed(name: str, value: Any, wanted: str, *, sized: bool = True) -> list[Any]:
     """The items of a list, tuple, array or another sequence; ``sized``: whether iterables without a length are refused.
 
-    Strings, dictionaries, sets and sparse matrices are not lists. Nothing is read before its claimed length is found to fit into memory.
+    Strings, dictionaries, sets and sparse matrices are not lists. Nothing is read before its claimed length is found to
+    fit into memory.
     """
     odd = isinstance(value, (str, bytes, bytearray, memoryview, dict, set, frozenset)) or sp.issparse(value)
     try:

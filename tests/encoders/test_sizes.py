@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -78,6 +80,13 @@ def test_sizes_that_no_memory_holds(make):
         make()
 
 
+@pytest.mark.parametrize("asked", ["n_states", "n_variables", "part_states", "part_bound"])
+def test_parts_that_no_memory_holds(asked):
+    spans = mm.structures.Spans([3, 1], 2**60)
+    with pytest.raises(ValueError, match=NEEDS):
+        getattr(spans, asked)
+
+
 def test_more_ranks_than_fit_into_memory():
     structure = mm.structures.Chain([40], 3)
     with pytest.raises(ValueError, match=r"^\d+ outputs per example \(k\) would need .* smaller k"):
@@ -97,3 +106,15 @@ def test_memory_is_that_of_the_machine_unless_it_is_set(monkeypatch):
     monkeypatch.setattr(_memory, "LIMIT", 10**6)
     with pytest.raises(ValueError, match=r"it would need 1\.5 MB of memory, there are 1 MB; buy more"):
         _memory.require(1.5e6, "it", "buy more")
+
+
+def test_the_collector_of_cycles_is_paused_and_comes_back():
+    from maxmargin import _memory
+
+    assert gc.isenabled()
+    with pytest.raises(KeyError), _memory.without_collection():  # noqa: PT012
+        with _memory.without_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled()

@@ -7,6 +7,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,12 @@ def test_refused_links(links):
         as_links(links)
     with pytest.raises(ValueError, match="sentence pair 1: a reference must be"):
         as_references([links], 1)
+
+
+@pytest.mark.parametrize("form", [sp.csc_array, sp.coo_array, sp.dok_array, sp.dok_matrix])
+def test_sparse_matrices_are_refused_without_a_look_at_their_rows(form):
+    with pytest.raises(ValueError, match="links must be pairs"):
+        as_links(form((2**40, 2)))
 
 
 def test_columns():
