@@ -72,7 +72,7 @@ def breaks(app: Sphinx, document: nodes.document, name: str) -> None:
             if max(map(len, text.split()), default=0) <= LONG:
                 continue
             code.clear()
-            for piece in re.findall(r".{4,}?[_(,.=/](?=.{4})|.+$", text):
+            for piece in re.findall(r".{4,}?[_(,.=/](?=.{4})|.+$", text, re.DOTALL):
                 code += [nodes.Text(piece), nodes.raw("", "<wbr>", format="html")]
 
 

@@ -80,6 +80,26 @@ def test_marks_of_figures_are_left_out(site) -> None:
     assert site[2].on_the_site("how-to/scaling", text) == "a 1.9 b\n\n\n\n\n| 3 |\n\n<!-- a -->"
 
 
+def test_long_code_in_tables_keeps_all_its_characters(site) -> None:
+    pytest.importorskip("sphinx", reason="Sphinx is not installed")
+    from _sphinx import markdown
+    from docutils import nodes
+    from docutils.utils import new_document
+
+    document, texts = new_document("page"), ["a.name_of_many_characters(first,\nsecond_of_both)", "a_short_name"]
+    table = nodes.table()
+    document += table
+    for text in texts:
+        table += nodes.literal(text, text)
+    markdown.breaks(None, document, "page")
+    long, short = table.findall(nodes.literal)
+    pieces, breaks = long.children[::2], long.children[1::2]
+    assert "".join(piece.astext() for piece in pieces) == texts[0]
+    assert {one.astext() for one in breaks} == {"<wbr>"}
+    assert short.astext() == texts[1]
+    assert len(short) == 1
+
+
 def test_generated_pages_head_the_list_of_their_page(site) -> None:
     text = site[2].on_the_site("reference/index", "# Reference\n\n- [The model file](model-format.md): bytes.\n- b\n")
     assert text.startswith("# Reference\n\n- [API](api/index.rst): every public name.\n- [Command line](commands/")

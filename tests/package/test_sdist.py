@@ -19,6 +19,7 @@ def test_the_source_distribution(tmp_path, monkeypatch):
     assert not folders & {"build", "dist", "shared", ".venv", ".git", "__pycache__", ".pytest_cache"}
     assert not {name.suffix for name in names} & {".so", ".o", ".pyc", ".mm", ".checkpoint"}
     needed = ["CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE", "src/maxmargin/__init__.pyi"]
+    needed += ["CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", ".clang-format"]
     needed += [str(path.relative_to(ROOT)) for path in ROOT.glob("cpp/**/*.[ch]pp")]
     needed += [str(path.relative_to(ROOT)) for path in ROOT.glob("src/maxmargin/**/*.py")]
     assert set(needed) <= {str(name) for name in names}
