@@ -61,6 +61,14 @@ def local_ray() -> Iterator[Any]:
     ray.shutdown()
 
 
+@pytest.fixture(scope="session")
+def fitted() -> dict[str, tuple[Any, Any, Any]]:
+    """A trained estimator of each kind with its data; never trained again."""
+    from data import KINDS
+
+    return {kind: (estimator().fit(*data()), *data()) for kind, (estimator, data) in KINDS.items()}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("files")
