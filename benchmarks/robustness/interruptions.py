@@ -253,6 +253,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     signals = [int(signal.Signals[f"SIG{name}"]) for name in given.signals.split(",")]
+    for number in (signal.SIGINT, signal.SIGHUP):  # a shell lets its jobs in the background ignore them
+        signal.signal(number, signal.default_int_handler)
     rng = np.random.default_rng(given.seed)
     results = []
     with tempfile.TemporaryDirectory() as temporary:
