@@ -2,7 +2,7 @@
 Do probabilities mean what they say?
 ====================================
 
-Of the labels that a tagger gives with a probability of 80 %, four in five should be
+Of the labels that a tagger gives with a probability of 80%, four in five should be
 right. Large-margin training alone does not ensure that, so taggers divide
 their scores by a *temperature*, which is fitted on dev data or by cross-validation
 on the training sentences.
@@ -47,7 +47,7 @@ def reliability(probabilities, n_bins=10):
 
 
 # %%
-# Each dot is a tenth of the tokens; the bars are 95 % intervals of the share that is
+# Each dot is a tenth of the tokens; the bars are 95% intervals of the share that is
 # right. Dots on the diagonal are calibrated.
 
 figure, axes = plt.subplots(figsize=(5.6, 5.2), layout="constrained")

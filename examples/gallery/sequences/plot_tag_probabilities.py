@@ -33,7 +33,7 @@ answers = {
 }
 
 # %%
-# Rows are the labels that are right or have a probability above 5 % somewhere; cells
+# Rows are the labels that are right or have a probability above 5% somewhere; cells
 # are darker the more probable the label. A dot marks the tagger's choice, a frame the
 # gold label, vermilion where the tagger is wrong.
 

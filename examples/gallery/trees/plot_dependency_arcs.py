@@ -101,8 +101,8 @@ temperature = max(np.geomspace(0.05, 2, 25), key=log_likelihood)
 print(f"temperature {temperature:.2f}")
 
 # %%
-# Arcs of the best tree are solid, other arcs with a probability of at least 10 % are
-# dashed. Probabilities below 90 % are printed. The word "lamp" is not in the training
+# Arcs of the best tree are solid, other arcs with a probability of at least 10% are
+# dashed. Probabilities below 90% are printed. The word "lamp" is not in the training
 # sentences, so the model cannot know whether the lamp is an instrument or a part of
 # the castle. In the lower sentence the garden belongs to the castle, and no arc from
 # the verb can reach the lamp without crossing that one.

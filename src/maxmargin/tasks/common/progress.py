@@ -98,7 +98,7 @@ class _Lines:
 
     def _print(self) -> None:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
-        share = f", {100 * self.done / self._steps:.0f} % done ({self.done} of {self._steps})" if self._steps else ""
+        share = f", {100 * self.done / self._steps:.0f}% done ({self.done} of {self._steps})" if self._steps else ""
         share = f", {self.done} done" if self._steps is None else share
         line = f"{minutes}:{seconds:02d} {self._stage or 'starting'}{share}\n"  # in one piece, as two threads write
         sys.stderr.write(line)

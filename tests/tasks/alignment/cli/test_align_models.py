@@ -421,9 +421,9 @@ def test_lines_of_progress(folder, monkeypatch):
     assert (quiet.exit_code, answer.exit_code) == (0, 0)
     assert quiet.stderr == ""
     lines = answer.stderr.splitlines()
-    assert all(re.fullmatch(r"\d+:\d\d [a-z ]+(, \d+ % done \(\d+ of \d+\))?", line) for line in lines)
+    assert all(re.fullmatch(r"\d+:\d\d [a-z ]+(, \d+% done \(\d+ of \d+\))?", line) for line in lines)
     for stage in ("translation models", "choosing settings", "training"):
-        assert any(f" {stage}, 0 % done (0 of " in line for line in lines)
+        assert any(f" {stage}, 0% done (0 of " in line for line in lines)
     assert len(lines) > 4
 
 
