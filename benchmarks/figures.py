@@ -20,6 +20,8 @@ be repeated and names be given, which hold in the rest of the page:
     filled by this program
     <!-- /figures -->
 
+An expression with a colon or an exclamation mark, either of which would end it, goes into a "let".
+
 Keys of objects that are names are attributes. ``NAME.date`` is the day of a run, ``NAME.command`` how to repeat it, and
 ``NAME.about`` both and the machine. Besides Python's formats there is ``2s``, two significant digits and commas. The
 items of a list are cells of a table. None leaves its place empty.
@@ -163,15 +165,15 @@ def broken(page: str) -> list[str]:
 
 
 def fill(pages: Iterable[Path], *, write: bool = True) -> list[str]:
-    """Fill the figures of pages; what is wrong with them, and without ``write`` which pages would change."""
+    """Fill the figures of pages; what is wrong with them, and without ``write`` which pages would change.
+
+    A figure whose record is missing stays as it is; the others of its page are filled."""
     names, wrong = measured(), []
     for page in pages:
         text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
         errors: list[str] = []
         new = filled(text, names, errors)
-        if errors:
-            wrong += [f"{name}: {error}" for error in errors]
-            continue
+        wrong += [f"{name}: {error}" for error in errors]
         wrong += [f"{name}: half of a pair of markers, or one that begins a line: {line}" for line in broken(text)]
         if new != text and write:
             page.write_text(new, encoding="utf-8")

@@ -31,7 +31,7 @@ DATA = Path(os.environ.get("MAXMARGIN_DATA", ROOT.parent / "shared" / "data"))
 def keep(name: str, module: str, arguments: list[str], figures: dict[str, Any], *, source: str | None = None) -> None:
     """Write the figures of a run that has just ended, with where they come from, as a record.
 
-    ``source`` is the commit at the begin of the run.
+    ``source`` is the commit at the start of the run.
     """
     from maxmargin import __version__
 

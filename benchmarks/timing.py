@@ -36,3 +36,23 @@ def timed(
 def significant(value: float, digits: int = 2) -> float:
     """The value rounded to so many significant digits."""
     return float(f"{value:.{digits}g}")
+
+
+class Budget:
+    """A callback that ends the run of a solver once it has used its seconds of CPU time.
+
+    ``times`` are the seconds used at each certificate.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.began = seconds, time.process_time()
+        self.times: list[float] = []
+
+    def __call__(self, record: object) -> bool:
+        """Whether to stop."""
+        self.times.append(self.used())
+        return self.times[-1] > self.seconds
+
+    def used(self) -> float:
+        """Seconds of CPU time since this was made."""
+        return time.process_time() - self.began

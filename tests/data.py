@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import maxmargin as mm
+from benchmarks.record import DATA
 from maxmargin.structures import Block, Points, Structure
 
-FOLDER = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = DATA
 """Public data sets that are not part of the project; tests that need them skip where they are absent."""
 
 

@@ -7,7 +7,7 @@ AER over the 137 annotated pairs (``train`` and ``dev``), cross-validated in ten
 of missed links are chosen inside each training part by the aligner's own folds, so nothing is tuned on what is
 measured; configurations are compared at fixed settings. Intervals are of 95 %, sentences resampled. Translation models
 are learned once, from the unlabeled pairs and the text (not the links) of the annotated ones, as the peers' were.
-Solvers are compared on sure links alone (no rounds: one convex problem per fold), with a limit of seconds for each;
+Solvers are compared on sure links alone (no rounds: one convex problem per fold), each with a limit of CPU seconds;
 ``Exact``, the referee, is not among them.
 
 Prints one JSON object; iteration and a table go to standard error. Every result is written to a ``.jsonl`` file beside
@@ -56,6 +56,7 @@ from benchmarks.alignment.measures import (
     solver_row,
     speed,
 )
+from benchmarks.solvers.comparison import MINIMIZERS
 from benchmarks.workloads import DATA, need
 from maxmargin import _threads
 from maxmargin.tasks.alignment import BitextModels, WordAligner, evaluate
@@ -67,27 +68,16 @@ from maxmargin.tasks.alignment.translation.words import IndexedBitext
 FOLDS = 10
 
 PEERS = (
-    # AER % on train100 and dev37 and seconds of CPU, measured for this project on such a machine with the same pairs.
+    # AER % on train100 and dev37, CPU seconds: measured once for this project on another machine, with the same pairs.
     ("fast_align, intersection", 12.7, 15.5, 42),
     ("fast_align, grow-diag-final-and", 17.8, 16.1, 42),
     ("GIZA++ Model 4, intersection", 10.4, 12.4, 600),
     ("GIZA++ Model 4, grow-diag-final-and", 14.5, 15.0, 600),
 )
 
-SOLVERS: dict[str, mm.solvers.Solver | str] = {
+LEARNERS: dict[str, mm.solvers.Solver | str] = {
     "chosen by the library": "auto",
-    "simplicial decomposition, product": mm.SimplicialDecomposition(),
-    "simplicial decomposition, one": mm.SimplicialDecomposition(master="one"),
-    "block Frank-Wolfe": mm.BlockFrankWolfe(),
-    "block Frank-Wolfe, gap sampling": mm.BlockFrankWolfe(sampling="gap", cache=0.25),
-    "cutting planes, n-slack": mm.CuttingPlane(slacks="n"),
-    "cutting planes, 1-slack": mm.CuttingPlane(slacks="one"),
-    "extragradient": mm.Extragradient(),
-    "dual extragradient": mm.DualExtragradient(),
-    "dual extragradient, memory-efficient": mm.DualExtragradient(store_duals=False),
-    "exponentiated gradient": mm.ExponentiatedGradient(),
-    "projected subgradient": mm.ProjectedSubgradient(),
-    "subgradient": mm.Subgradient(),
+    **MINIMIZERS,
     "column generation": mm.ColumnGeneration(),
     "averaged perceptron": mm.AveragedPerceptron(),
     "MIRA": mm.Mira(),
@@ -302,7 +292,7 @@ def compare_solvers(results: Results, task: Task, models: BitextModels, options:
     k = 5 if options.quick else FOLDS
     with _threads.threads(options.jobs):
         pairs = annotated_pairs(task, models)
-        for name, solver in SOLVERS.items():
+        for name, solver in LEARNERS.items():
             if not options.quick or name in ("chosen by the library", "MIRA"):
                 results.add("solvers", name, lambda solver=solver: solver_row(pairs, solver, options.seconds, k))
 
@@ -312,7 +302,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=Path("out/alignment_hansards.png"))
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=3.0, help="limit of each run of a solver that is compared")
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="of CPU time, after which a solver that is compared ends"
+    )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure these, keep the other results")

@@ -97,7 +97,7 @@ def made_up(n: int = 70) -> Sentences:
 
 
 class Sampling:
-    """Training and test sentences as rows of indicators: a column per word, and one for the begin of a sentence."""
+    """Training and test sentences as rows of indicators: a column per word, and one for the start of a sentence."""
 
     def __init__(self, sentences: Sentences, seed: int, n_train: int | None = None) -> None:
         order = np.random.default_rng(seed).permutation(len(sentences))

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 import warnings
 from itertools import chain, product
 from operator import eq
@@ -27,7 +26,7 @@ import numpy as np
 import maxmargin as mm
 from benchmarks import workloads
 from benchmarks.solvers.auto import chains
-from benchmarks.timing import significant
+from benchmarks.timing import Budget, significant
 
 SIZES: list[int] = []
 TAGS = ("bias", "p-1=", "p0=", "p1=")
@@ -84,10 +83,9 @@ def main() -> None:
         solver = Counted(master=master, stabilize=bool(box), age=age if age == "auto" else int(age) or None, k_best=k)
         settings = {"norm": "l1", "C": options.C, "rescaling": options.rescaling, "tol": options.tol}
         SIZES.clear()
-        began = time.process_time()
-        late = [lambda record, began=began: time.process_time() - began > options.seconds]
-        model = mm.ChainSVM(solver=solver, callbacks=late, n_jobs=1, **settings).fit(X, y)
-        used = time.process_time() - began
+        budget = Budget(options.seconds)
+        model = mm.ChainSVM(solver=solver, callbacks=[budget], n_jobs=1, **settings).fit(X, y)
+        used = budget.used()
         solution = model.solution_
         predicted, gold = (list(chain.from_iterable(labels)) for labels in (model.predict(X_test), y_test))
         runs[f"{master}, box {box}, age {age}, k_best {k}"] = row = {

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from benchmarks.timing import significant, timed
+from benchmarks.timing import Budget, significant, timed
 from benchmarks.workloads import DATA, hansards, horses, letters
 from maxmargin.training import Examples
 
 TOL = 1e-4
 LEVELS = (1e-1, 1e-2, 1e-3)
 
-SOLVERS: dict[str, mm.solvers.Solver] = {
+MINIMIZERS: dict[str, mm.solvers.Solver] = {
     "block Frank-Wolfe": mm.BlockFrankWolfe(),
     "block Frank-Wolfe, gap sampling": mm.BlockFrankWolfe(sampling="gap", cache=0.25, kept_passes=1),
     "block Frank-Wolfe, 2013": mm.BlockFrankWolfe(direction="frank-wolfe", steps=1, kept_passes=0),
@@ -52,19 +52,6 @@ ONLINE: dict[str, mm.solvers.Solver] = {
 }
 
 
-class Clock:
-    """A callback that notes the seconds of CPU time at every certificate and ends a run that has used up its own."""
-
-    def __init__(self, limit: float) -> None:
-        self.limit, self.began = limit, time.process_time()
-        self.seconds: list[float] = []
-
-    def __call__(self, record: mm.solvers.Record) -> bool:
-        """Whether to stop."""
-        self.seconds.append(time.process_time() - self.began)
-        return self.seconds[-1] > self.limit
-
-
 def task(name: str, folder: Path) -> tuple[Any, list[Any], list[Any], tuple[list[Any], list[Any]] | None]:
     """An estimator, training data, and data to test on."""
     if name == "letters":
@@ -80,17 +67,17 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     examples, settings = Examples.fit(estimator._encoder(), X, y), estimator._settings()
     encoder, problem = examples.encoder, examples.problem(settings, settings.C)
     solutions: dict[str, mm.Solution] = {}
-    clocks: dict[str, Clock] = {}
+    budgets: dict[str, Budget] = {}
     refused: dict[str, str] = {}
-    for label, solver in SOLVERS.items():
+    for label, solver in MINIMIZERS.items():
         if reason := solver.unsupported(problem):
             refused[label] = reason
             continue
-        clocks[label] = Clock(options.seconds)
-        stop, watch = mm.Stop(tol=TOL, max_iter=10**7), [clocks[label]]
+        budgets[label] = Budget(options.seconds)
+        stop, watch = mm.Stop(tol=TOL, max_iter=10**7), [budgets[label]]
         solutions[label] = mm.solve(problem, solver, stop=stop, callbacks=watch, n_jobs=options.jobs, random_state=0)
     best = max(solution.certificate.dual for solution in solutions.values())
-    curves = {label: curve(solutions[label], clocks[label], problem, best) for label in solutions}
+    curves = {label: curve(solutions[label], budgets[label].times, problem, best) for label in solutions}
     rows = {label: row(solutions[label], curves[label], encoder, test) for label in solutions}
     lists = name == "letters"  # elsewhere k-best lists take an argmax call per variable
     for label, solver in ONLINE.items():
@@ -106,11 +93,11 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     return {"examples": len(X), "weights": problem.n_weights, "optimum": best, "solvers": rows, "refused": refused}
 
 
-def curve(solution: mm.Solution, clock: Clock, problem: mm.Problem, best: float) -> dict[str, list[float]]:
+def curve(solution: mm.Solution, seconds: list[float], problem: mm.Problem, best: float) -> dict[str, list[float]]:
     n = max(problem.structure.n_examples, 1)
     records = solution.history
     return {
-        "seconds": clock.seconds,
+        "seconds": seconds,
         "passes": [record.argmax + record.projections / n for record in records],
         "objective": [max(record.certificate.primal - best, 0.0) / best for record in records],
         "certified": [record.certificate.relative_gap for record in records],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 import maxmargin as mm
-from benchmarks.timing import significant, timed
+from benchmarks.timing import Budget, significant, timed
 from benchmarks.workloads import grid_edges
 from maxmargin.encoders import ChainEncoder, CutEncoder, Encoder, MatchingEncoder
 
@@ -99,10 +98,9 @@ def measure(problem: mm.Problem, jobs: int, seconds: float) -> dict[str, Any]:
     rows: dict[str, Any] = {"exact": {"cpu_seconds": round(used, 2)}}
     also = {} if isinstance(problem.region, mm.regions.L2) and problem.structure.marginals_unsupported else EUCLIDEAN
     for name, solver in (SOLVERS | also).items():
-        began = time.process_time()
-        late = [lambda record, began=began: time.process_time() - began > seconds]
-        solution = mm.solve(problem, solver, stop=mm.Stop(tol=1e-3, max_iter=3000), callbacks=late, n_jobs=jobs)
-        used = time.process_time() - began
+        budget = Budget(seconds)
+        solution = mm.solve(problem, solver, stop=mm.Stop(tol=1e-3, max_iter=3000), callbacks=[budget], n_jobs=jobs)
+        used = budget.used()
         rows[name] = {
             "status": str(solution.status),
             "iterations": solution.counters.iterations,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from itertools import islice
-from pathlib import Path
 
 import pytest
+from data import FOLDER
 
 from maxmargin.tasks.alignment import WordAligner, evaluate, read_bitext
 from maxmargin.tasks.alignment.io.sentences import read_annotated
 
-DATA = Path(os.environ.get("MAXMARGIN_DATA", Path(__file__).parents[4] / "shared" / "data")) / "alignment" / "hansards"
+DATA = FOLDER / "alignment" / "hansards"
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the Hansards are not at hand (set MAXMARGIN_DATA)")
