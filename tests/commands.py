@@ -1,4 +1,4 @@
-"""The command line as tests use it: through its parser, in this process."""
+"""Run commands of the command line, in this process or in one of its own, and check arguments without running."""
 
 from __future__ import annotations
 

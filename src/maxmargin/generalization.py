@@ -94,7 +94,7 @@ def generalization_bound(
 ) -> GeneralizationBound:
     """The bound of a trained model on its training data (formulas above); costs one pass of 2-best decoding.
 
-    It assumes that ``C``, ``gamma`` and the norm ``c`` were fixed before the data were seen (the norm of the solution
+    It assumes that ``C``, ``gamma`` and the norm ``c`` were fixed before the data was seen (the norm of the solution
     is used, so it holds for all models of at most this norm), that differences of features stay below ``b`` for unseen
     inputs as well, and that training points with a slack are not met again. Above all it takes the triples for
     independent draws. They are not: all wrong outputs of one input come together, and of those there are exponentially

@@ -272,7 +272,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
         mm.PartialTree(brackets=[(0, 2, 3)]),
         r"must be a list of spans \(begin, end\)",
     ),
-    (TREES, mm.PartialTree([(2, 2, "A")]), "is empty; its end must lie after its begin"),
+    (TREES, mm.PartialTree([(2, 2, "A")]), "is empty; end must be greater than begin"),
 ]
 
 

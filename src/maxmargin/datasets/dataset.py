@@ -158,7 +158,7 @@ class ShardedDataset:
             The dataset.
 
         Raises:
-            ValueError: the data do not fit; the example is named.
+            ValueError: the data does not fit; the example is named.
             FrozenError: the encoder's batches are made of classes that are not the library's.
             OSError: a file cannot be written.
         """

@@ -104,7 +104,7 @@ def words_of(lattice: WordLattice, path: npt.ArrayLike) -> list[Hashable]:
         raise ValueError(f"lattice must be a mm.WordLattice, got {shown(lattice)}")
     if lattice.words is None:
         raise ValueError("the lattice has no words; give words to mm.WordLattice")
-    words = _checks.listed("words", lattice.words, "one word per edge, each may be None")
+    words = _checks.listed("words", lattice.words, "one word per edge, or None for an edge without a word")
     edges = checks.array(path, None, "path", "iu", "a vector of edge numbers")
     if edges.ndim != 1 or (edges.size and not 0 <= edges.min() <= edges.max() < len(words)):
         raise ValueError(f"path must be numbers of the {len(words)} edges, counted from 0, got {shown(path)}")
@@ -158,7 +158,7 @@ def _word_numbers(X: list[WordLattice], offsets: IntArray) -> IntArray:
         if x.words is None:
             continue
         count = int(offsets[index + 1] - offsets[index])
-        wanted = f"{count} words, one per edge, each may be None"
+        wanted = f"{count} words, one per edge, or None for an edge without a word"
         words = _checks.listed(f"example {index}: words", x.words, wanted)
         if len(words) != count:
             raise ValueError(f"example {index}: words must be {wanted}, got {len(words)}")

@@ -5,7 +5,7 @@ problems, ``min H(w)`` subject to ``||w|| <= radius`` or ``min 1/(2C) ||w||^2 + 
 from the solution before it. One unregularized dual-extragradient run starts at zero weights and follows the path from
 afar: its averages after each iteration are models too, at the price of one run for all of them.
 
-Cost: the data are packed and the feature norm is taken once; a point costs a warm-started run, a recorded iterate one
+Cost: the data is packed and the feature norm is taken once; a point costs a warm-started run, a recorded iterate one
 loss-augmented argmax pass over the training data and one prediction of each data set.
 """
 
@@ -96,7 +96,7 @@ def regularization_path(
             With it, outputs of dev and test may be anything that it understands.
         dual_extragradient: settings of the run; by default the report's own steps,
             :meth:`maxmargin.DualExtragradient.plain`, in entropic geometry where the structure has one, and
-            memory-efficient where the data are large.
+            memory-efficient where the data is large.
         ball: radius of a ball for the run, in the estimator's norm; infinity, as in the report, for none. With a finite
             one every iterate has a certified gap.
 

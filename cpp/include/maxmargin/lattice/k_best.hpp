@@ -88,7 +88,7 @@ class KBest {
         for (; !stack_.empty(); stack_.pop_back()) settle(stack_.back());
     }
 
-    // The same where the path before the latest one to v has its next.
+    // Finds the next path to v. What follows the path that the latest one extends is known by then.
     void settle(std::int64_t v) {
         if (!opened_[v]) open(v);
         const std::int64_t last = latest_[v];

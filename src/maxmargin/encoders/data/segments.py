@@ -75,7 +75,7 @@ def known_segments(given: PartialSegments, index: int) -> list[tuple[int, int, f
     for begin, end, label in sorted(rows, key=lambda row: row[:2]):
         where = f"{what}: {shown((begin, end, label))}"
         if begin >= end:
-            raise ValueError(f"{where} is empty; its end must lie after its begin")
+            raise ValueError(f"{where} is empty; end must be greater than begin")
         if found and begin < found[-1][1]:
             raise ValueError(f"{where} overlaps {shown(found[-1][:2])}; give segments that are apart")
         if label is None:

@@ -27,7 +27,7 @@ def known_nodes(given: PartialTree, index: int, *, with_chains: bool = False) ->
                 "brackets, which no node crosses"
             )
         if begin >= end:
-            raise ValueError(f"{what}: {shown((begin, end, label))} is empty; its end must lie after its begin")
+            raise ValueError(f"{what}: {shown((begin, end, label))} is empty; end must be greater than begin")
         found.append((begin, end, plain(label, what)))
     found.sort(key=lambda node: (node[0], -node[1]))
     return found if with_chains else joined(found, what)

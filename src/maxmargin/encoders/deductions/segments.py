@@ -181,7 +181,7 @@ class SegmentEncoder(KernelEncoder):
         """The constraints on labels; None if nothing is forbidden."""
         pairs: list[Any] = []
         for given in _checks.listed("forbidden", self.forbidden, "a list of pairs of labels", sized=False):
-            pair = _checks.listed("a forbidden transition", given, "a pair of labels, each may be None")
+            pair = _checks.listed("a forbidden transition", given, "a pair of labels; None stands for the start or end")
             for label in pair:
                 if label is not None and label not in self._index:
                     raise ValueError(

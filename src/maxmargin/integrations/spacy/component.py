@@ -54,9 +54,10 @@ class ModelPipe(Pipe):  # type: ignore[misc]
 
     @property
     def model(self) -> Any:
-        """The model, None before there is one. What is assigned may be a fitted estimator, its model, or a file name.
+        """The model; None if none has been loaded or assigned yet.
 
-        Reading it opens no file and raises no error, as spaCy looks for such attributes when it makes a pipeline.
+        Assign a fitted estimator, its ``model_`` or the name of a model file. Reading the attribute opens no file and
+        raises no error, as spaCy looks for such attributes when it makes a pipeline.
         """
         return self._model
 
@@ -69,7 +70,7 @@ class ModelPipe(Pipe):  # type: ignore[misc]
         self._model = model
 
     def load(self) -> Any:
-        """Return the model, whose file is opened now if it was not before."""
+        """Return the model; open its file first if there is no model yet."""
         if self._model is None and self._path is not None and self._path.exists():
             self.model = self._path
         if self._model is None:

@@ -96,7 +96,7 @@ class ProximalCenter:
 
     @property
     def vanishes(self) -> bool:
-        """Whether the objective has become a small part of the first one, as it does where data are separable."""
+        """Whether the objective has become a small part of the first one, as it does where data is separable."""
         return self.value <= VANISHES * self.first
 
     def near(self, model: float) -> bool:

@@ -89,7 +89,7 @@ class TransitionConstraints:
         number = {name: at for at, name in enumerate(_names(labels))}
         allowed, first, last = (flags.copy() for flags in cls.anything(len(number))._flags)
         for given in _checks.listed("forbidden transitions", pairs, "a list of pairs of labels", sized=False):
-            pair = _checks.listed("a forbidden transition", given, "a pair of labels, each may be None")
+            pair = _checks.listed("a forbidden transition", given, "a pair of labels; None stands for the start or end")
             words = shown(given)
             if len(pair) != 2:
                 raise ValueError(f"forbidden transitions must be pairs of labels, got {words}")

@@ -232,7 +232,7 @@ class Segments(Deduction):
         needed[length > 2, 2] = INSIDE
         faults = (
             (flat[:, 0] != starts, "does not begin where the one before it ends, or at 0"),
-            (length <= 0, "is empty; its end must lie after its begin"),
+            (length <= 0, "is empty; end must be greater than begin"),
             (flat[:, 1] > self.lengths[example], "ends after the sequence"),
             (flat[:, 2] != label, f"has a label that is not between 0 and {k - 1}"),
             (length > self.longest[label], "is longer than its label allows; cut it, or raise longest"),
@@ -364,14 +364,14 @@ def _rows(given: Any, index: int) -> IntArray:
 
 
 def _before(begin: IntArray, length: IntArray, longest: int) -> IntArray:
-    """How many pairs of a begin below ``begin`` and a length there are in a sequence."""
+    """The number of pairs of a start below ``begin`` and a length in a sequence."""
     full = np.minimum(begin, np.maximum(length - longest + 1, 0))
     rest, left = length - full, length - begin
     return np.asarray(full * longest + (rest * (rest + 1) - left * (left + 1)) // 2)
 
 
 def _begin_of(number: IntArray, length: IntArray, longest: int) -> IntArray:
-    """The begin of the pair with this number: the inverse of :func:`_before`."""
+    """The start of the pair with this number: the inverse of :func:`_before`."""
     full = np.maximum(length - longest + 1, 0)
     rest, over = length - full, number - full * longest
     # Of the last positions, `left` still follow where rest (rest + 1) / 2 - over pairs do.

@@ -136,7 +136,7 @@ def children_of(spans: IntArray, index: int) -> dict[int, list[int]]:
 
 
 def _ends(begin: int, end: int, children: list[list[int]]) -> list[int]:
-    """Where the children of a node meet, tokens without a node of their own included: from its begin to its end."""
+    """Where the children of a node meet, tokens without a node of their own included: from its start to its end."""
     found, at = [begin], begin
     for first, last in children:
         found += [*range(at + 1, first + 1), last]

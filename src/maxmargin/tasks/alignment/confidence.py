@@ -8,7 +8,7 @@ The three parameters maximize the likelihood of held-out links.
 Without annotated pairs there are no such links. What is known then is how often the two directions of the hidden Markov
 models agree, which falls with the size of the bitext and with the distance of the languages, and with it the share of
 right links at the same margin. :meth:`Calibration.estimated` is that relation, fitted to annotated pairs of eight
-languages with bitexts of 500 to 67,000 pairs (what it is worth on languages left out: benchmarks/alignment/RESULTS.md).
+languages with bitexts of 500 to 67,000 pairs (its errors on these pairs: benchmarks/alignment/RESULTS.md).
 """
 
 from __future__ import annotations

@@ -374,7 +374,7 @@ def choose_and_train(
         finished.remove()
     return replace(
         model,
-        # Without seconds: the same data give the same file.
+        # Without seconds: the same data gives the same file.
         metadata={
             **{name: value for name, value in model.metadata.items() if name != "seconds"},
             "false_negative": best["false_negative"],

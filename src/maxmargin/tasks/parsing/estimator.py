@@ -174,5 +174,5 @@ def _bank(X: Any) -> Treebank:
 
 
 def _is_pair(dev: Any) -> bool:
-    """Whether dev data are a pair of sentences and trees."""
+    """Whether dev data is a pair of sentences and trees."""
     return isinstance(dev, tuple) and len(dev) == 2

@@ -96,12 +96,12 @@ def first_lines(data: bytes) -> list[bytes]:
 
 
 def has_first_lines(data: bytes) -> bool:
-    """Return whether data have all lines by which a format is recognized."""
+    """Return whether data has all lines by which a format is recognized."""
     return len(first_lines(data)) == _SAMPLE
 
 
 def has_first_line(data: bytes) -> bool:
-    """Return whether data have a line of tokens."""
+    """Return whether data has a line of tokens."""
     return next(_token_lines(data), None) is not None
 
 

@@ -25,13 +25,13 @@ class Insertions:
 
     Attributes:
         data: the text.
-        begin: begin of the bytes that the label of each token replaces, shape ``(n,)``.
-        end: their end.
+        begin: start of the bytes that the label of each token replaces, shape ``(n,)``.
+        end: end of these bytes.
         names: the labels by code, as written.
         mark: precedes a score.
-        first: begin of the first cell of each token, shape ``(n,)``.
+        first: start of the first cell of each token, shape ``(n,)``.
         last: end of its last cell.
-        scores: begin of the bytes, up to ``last``, that scores replace, unless scores follow the labels; if there are
+        scores: start of the bytes, up to ``last``, that scores replace, unless scores follow the labels; if there are
             no such bytes, ``|`` precedes the mark.
         paragraphs: whether lines without tokens belong to a sentence, up to the next blank line.
         sentence_a_line: whether a sentence is one line.

@@ -134,7 +134,7 @@ class NgramLearner:
 
 
 def _framed(texts: Sequence[str], words: Any, *, grow: bool) -> tuple[IntArray, npt.NDArray[np.int32]]:
-    """The words of each text between the marks of its begin and end."""
+    """The words of each text between the marks of its start and end."""
     (begin, end), _ = _kernels.words_of_texts(words, [f"{BEGIN} {END}"], False, grow)
     numbers, starts = _kernels.words_of_texts(words, texts, False, grow)
     at = starts + 2 * np.arange(len(starts))

@@ -41,7 +41,7 @@ class Bleu(Metric):
 
     def __post_init__(self) -> None:
         if self.tokenize != "none":
-            _ = self._tokenizer  # an unknown name is an error here, not after the data were read
+            _ = self._tokenizer  # an unknown name is an error here, not after the data was read
 
     @cached_property
     def _tokenizer(self) -> Any:

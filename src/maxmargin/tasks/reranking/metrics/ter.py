@@ -44,7 +44,7 @@ class Ter(Metric):
     def __post_init__(self) -> None:
         if self._plain:
             return
-        _ = self._tokenizer  # a missing package is an error here, not after the data were read
+        _ = self._tokenizer  # a missing package is an error here, not after the data was read
 
     @property
     def _plain(self) -> bool:

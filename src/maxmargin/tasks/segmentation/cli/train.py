@@ -188,7 +188,7 @@ def _train_on(
     dev_scans: list[str] | None,
     label_column: str | None,
 ) -> Any:
-    """Train on a folder; dev data have its classes."""
+    """Train on a folder; dev data has its classes."""
     from maxmargin.tasks.common.sharding import require_kind
     from maxmargin.tasks.segmentation.encoder.segmentation import SegmentationEncoder
     from maxmargin.tasks.segmentation.files.train import read_images, read_scans

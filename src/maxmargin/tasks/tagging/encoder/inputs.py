@@ -1,4 +1,7 @@
-"""From inputs of any kind to the extractor that suits them: columns of tokens of text, the template that reads them."""
+"""Choose the extractor for given inputs: templates for tokens of text, items for attributes, rows for matrices.
+
+For tokens of text this includes the names of their columns, and the template or preset that reads the columns.
+"""
 
 from __future__ import annotations
 
