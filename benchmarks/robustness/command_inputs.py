@@ -11,7 +11,8 @@ from maxmargin import model_file
 def write_inputs(folder: Path, *, sentences: int = 60, pictures: int = 4, lists: int = 30) -> None:
     """Write tagged text, sentence pairs with links, pictures with masks, and n-best lists with references.
 
-    They are in ``tokens``, ``dev``, ``en``, ``fr``, ``links``, ``images``, ``masks``, ``nbest``, ``ref0`` and ``ref1``.
+    They are in ``tokens``, ``dev``, ``trees``, ``en``, ``fr``, ``links``, ``images``, ``masks``, ``nbest``, ``ref0``
+    and ``ref1``. In the trees each token depends on the next one.
 
     Args:
         folder: where to.
@@ -25,6 +26,10 @@ def write_inputs(folder: Path, *, sentences: int = 60, pictures: int = 4, lists:
     train, rest = tagging.load_corpus().split()
     train.select(range(sentences)).write(folder / "tokens")
     rest.select(range(sentences // 4)).write(folder / "dev")
+    trees = (
+        _chained((folder / "tokens").read_text(encoding="utf-8").split("\n\n")[at]) for at in range(sentences // 4)
+    )
+    (folder / "trees").write_text("\n".join(trees), encoding="utf-8")
     part = alignment.load_corpus().select(range(0, 240, 8))
     for side, texts in (("en", part.source), ("fr", part.target)):
         (folder / side).write_text("".join(" ".join(words) + "\n" for words in texts), encoding="utf-8")
@@ -41,6 +46,16 @@ def write_inputs(folder: Path, *, sentences: int = 60, pictures: int = 4, lists:
     for number in (0, 1):
         references = "".join(f"{texts[number]}\n" for texts in made.references or ())
         (folder / f"ref{number}").write_text(references, encoding="utf-8")
+
+
+def _chained(sentence: str) -> str:
+    """Lines of tokens and tags as a tree in CoNLL-U."""
+    tokens = [line.split()[:2] for line in sentence.splitlines()]
+    heads = [*range(2, len(tokens) + 1), 0]
+    return "".join(
+        f"{at}\t{word}\t_\t{tag}\t_\t_\t{head}\t{'next' if head else 'root'}\t_\t_\n"
+        for at, ((word, tag), head) in enumerate(zip(tokens, heads, strict=True), start=1)
+    )
 
 
 def contents(path: Path) -> tuple[Any, dict[str, bytes]]:

@@ -5,10 +5,10 @@
 Each command is first run to its end. Then it is started again and again in an empty folder, and gets a signal after a
 time drawn from the length of its run. What a user may expect: SIGINT, SIGTERM and SIGHUP end the command with the exit
 code 130, 143 or 129 and one line, without a traceback; its output is whole or not there, or a model is the best so
-far; nothing else is left, but for the checkpoints of commands that train, from which ``--resume`` gets the model of
-the first run, bit for bit. SIGKILL, for commands with checkpoints only, may leave a temporary file or a lock, which
-``--resume`` removes. In its first hundredths of a second the process is Python's, which starts; what it says then is
-counted apart.
+far; nothing else is left but what ``--resume`` goes on from: the checkpoints of commands that train, and what ``tag
+predict`` has written. With it the command gets the files of the first run, bit for bit. SIGKILL, for these commands
+only, may leave a temporary file or a lock, which ``--resume`` removes. In its first hundredths of a second the process
+is Python's, which starts; what it says then is counted apart.
 Prints one JSON object; ``bad`` holds what else was seen.
 """
 
@@ -54,9 +54,11 @@ class Command:
         return " ".join(self.line.split()[:2])
 
     @property
-    def resumes(self) -> bool:
-        """Whether it has checkpoints."""
-        return self.name.endswith(("train", "bootstrap"))
+    def resumes(self) -> tuple[str, ...]:
+        """What the names of files begin with from which ``--resume`` goes on; empty if it has no such option."""
+        if self.name.endswith(("train", "bootstrap")):
+            return ("model.checkpoint",)
+        return ("labeled.partial", "labeled.journal") if self.name == "tag predict" and "--out" in self.line else ()
 
     def started(self, inputs: Path, folder: Path, *more: str) -> subprocess.Popen[str]:
         """Start it."""
@@ -80,12 +82,14 @@ COMMANDS = [
     Command("tag predict {tagger} {tokens} --out labeled"),
     Command("tag predict {tagger} {tokens} --k-best 5"),
     Command("tag evaluate {tagger} {dev} --confusion confusions.png"),
+    Command("tag explain {tagger} {dev} --html page.html"),
     Command("tag inspect {tagger}"),
     Command("align train --source {en} --target {fr} --gold {links} --out model --jobs 1"),
     Command("align bootstrap --bitext-source {en} --bitext-target {fr} --out model --jobs 1"),
     Command(f"align predict {{aligner}} {PAIRS} --confidence"),
     Command(f"align evaluate --gold {{links}} --predicted {{links}} {PAIRS}"),
-    Command(f"align symmetrize {{links}} {{links}} {PAIRS}"),
+    Command(f"align symmetrize --forward {{links}} --backward {{links}} {PAIRS}"),
+    Command(f"align explain {{aligner}} {PAIRS} --html page.html"),
     Command(f"align show {PAIRS} --links {{links}} --html page.html"),
     Command("align inspect {aligner}"),
     Command(
@@ -94,15 +98,21 @@ COMMANDS = [
     ),
     Command("segment train --scans {scans} --classes ground,tree,wall --stages 1 --folds 2 --out model --jobs 1"),
     Command("segment predict {segmenter} {images} --out labeled --overlay --probabilities --jobs 2"),
+    Command("segment explain {segmenter} {image} --html page.html"),
     Command("segment evaluate --predicted {masks} --masks {masks}"),
     Command("segment report {segmenter} --images {images} --masks {masks} --html page.html"),
     Command("rerank train --nbest {nbest} --references {ref0} {ref1} --C 0.1,1 --ngrams 2 --out model --jobs 1"),
     Command("rerank train --nbest {nbest} --references {ref0} {ref1} --method mert --out model --jobs 1"),
     Command("rerank train --lattices {lattices} --metric wer --out model --jobs 1"),
     Command("rerank predict {reranker} --nbest {nbest} --out best"),
+    Command("rerank explain {reranker} --nbest {nbest} --html page.html"),
     Command("rerank evaluate --hypotheses {first} --references {ref0} {ref1} --tokenize none"),
     Command("rerank export {reranker} --json --out weights"),
     Command("rerank inspect {reranker}"),
+    Command("parse train {trees} --out model --jobs 1"),
+    Command("parse predict {parser} {trees} --out labeled"),
+    Command("parse evaluate {parser} {trees}"),
+    Command("parse explain {parser} {trees} --html page.html"),
 ]
 
 
@@ -117,11 +127,13 @@ def write_inputs(folder: Path) -> None:
         segmentation.write_scan(folder / "scans" / f"{at}.ply", scan, labels)
     reranking.write_lattices(reranking.made_lattices(20, seed=1), folder / "lattices")
     shutil.copy(folder / "ref0", folder / "first")
+    shutil.copy(folder / "images" / "0.png", folder / "image")
     for name, line in {
         "tagger": "tag train {tokens} --out model --columns word,pos,label,_ --label label",
         "aligner": next(one.line for one in COMMANDS if one.name == "align train"),
         "segmenter": next(one.line for one in COMMANDS if one.name == "segment train"),
         "reranker": next(one.line for one in COMMANDS if one.name == "rerank train"),
+        "parser": next(one.line for one in COMMANDS if one.name == "parse train"),
     }.items():
         process = Command(line).started(folder, folder)
         _, errors = process.communicate()
@@ -184,7 +196,7 @@ def interrupted(
         else:
             outcome = f"exit code {code}"
             faults.append("exit code")
-        saved = {name for name in left if command.resumes and name.startswith("model.checkpoint")}
+        saved = {name for name in left if name.startswith(command.resumes)}
         for name in left.keys() - saved:
             if name not in whole:
                 if not (kill and name.endswith((".part", ".lock"))):
@@ -195,7 +207,7 @@ def interrupted(
                 else:
                     faults.append(f"{name} is half-written")
         if command.resumes and outcome != "done before":
-            outcome += ", with a checkpoint" if saved else ""
+            outcome += ", to be resumed" if saved else ""
             again = command.started(inputs, folder, "--resume")
             _, more = again.communicate(timeout=LONGEST + 20 * length)
             if again.returncode or contents(folder) != whole:

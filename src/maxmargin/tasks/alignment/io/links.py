@@ -34,8 +34,9 @@ def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike | str) -> IntA
     if isinstance(pairs, str):
         return parse_text(pairs).links
     wanted = "pairs (source position, target position) of integers"
-    plain = isinstance(pairs, (set, frozenset, dict)) and not sp.issparse(pairs)  # some sparse matrices are dicts
-    given: Any = list(pairs) if plain else pairs
+    given: Any = pairs
+    if isinstance(pairs, (set, frozenset, dict)) and not sp.issparse(pairs):  # some sparse matrices are dicts
+        given = list(pairs)
     if not isinstance(given, (np.ndarray, list)):
         given = _checks.listed("links", given, wanted, sized=False)
     array = array_of(given, "links", "iu", wanted)
