@@ -43,7 +43,7 @@ def replacing(path: str | os.PathLike[str], previous: Sequence[Path] = ()) -> It
     temporary = _beside(target)
     try:
         # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
-        with open(temporary, "xb") as file:
+        with _opened(temporary, path) as file:
             yield file
         if target.exists():
             shutil.copymode(target, temporary)
@@ -61,6 +61,14 @@ def replacing(path: str | os.PathLike[str], previous: Sequence[Path] = ()) -> It
         with defer_interrupts():
             temporary.unlink(missing_ok=True)
         raise
+
+
+def _opened(temporary: Path, path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a new file for writing; an error names the file that it will replace."""
+    try:
+        return open(temporary, "xb")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def regular_file(path: str | os.PathLike[str]) -> Path:

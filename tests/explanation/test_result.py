@@ -118,6 +118,8 @@ def test_pages_and_text_show_the_same_names(tmp_path):
         found.to_html(top=0)
     with pytest.raises(ValueError, match="path"):
         found.save_html(3)
+    with pytest.raises(FileNotFoundError, match=r"no/page\.html'$"):  # the file, not the temporary one beside it
+        found.save_html(tmp_path / "no" / "page.html")
 
 
 def test_outputs_that_are_trees_are_shown():

@@ -513,6 +513,13 @@ def test_a_model_of_zeros_is_announced_whatever_the_status():
         train(mm.encoders.ChainEncoder(), X, y, Settings(norm="l1", C=1e-4))
 
 
+def test_one_label_is_the_reason_of_a_model_of_zeros():
+    X, y = chains(8)
+    with pytest.warns(UserWarning, match=r"all weights of the model are zero, as all labels are 'O'; check that these"):
+        model = mm.ChainSVM(C=1.0).fit(X, [["O"] * len(labels) for labels in y])
+    assert model.predict(X)[0] == ["O"] * len(y[0])
+
+
 def test_zeros_with_the_best_dev_score_are_announced():
     X, y = chains(8)
     ties = mm.ChainSVM(C=1.0, solver=mm.Extragradient(), callbacks=[lambda record: True])

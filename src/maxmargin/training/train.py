@@ -241,7 +241,7 @@ def _run(
         metadata |= _dev_metadata(chooser, solution)
     learned = examples.weights_of(weights)
     if _nothing_learned(learned):
-        solution = replace(solution, message=f"{_remedy_of_zeros(problem)}; the run {solution.message}")
+        solution = replace(solution, message=f"{_remedy_of_zeros(examples, problem)}; the run {solution.message}")
     encoder, weights = examples.encoder.to_model(learned)
     interrupted = solution.status is Status.INTERRUPTED
     record = Training(solution, C, dev_scores, interrupted=interrupted)
@@ -252,8 +252,14 @@ def _nothing_learned(weights: FloatArray) -> bool:
     return len(weights) > 0 and not weights.any()
 
 
-def _remedy_of_zeros(problem: BaseProblem) -> str:
+def _remedy_of_zeros(examples: Examples | ShardedDataset, problem: BaseProblem) -> str:
     """The sentence that announces a model without any weight, whatever the status of its run."""
+    labels = examples.encoder.classes
+    if labels is not None and len(labels) == 1:
+        return (
+            f"all weights of the model are zero, as all labels are {shown(labels[0])}; check that these are the "
+            "labels, and of a file of columns that the column of labels is the last or named"
+        )
     said = "all weights of the model are zero, so that all outputs of an example have the same score"
     if not problem.region.certifies:
         return f"{said}; raise max_iter, or check that the features tell outputs apart"

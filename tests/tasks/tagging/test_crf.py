@@ -241,6 +241,18 @@ def test_model_files(corpus, tmp_path):
         CRF(model_filename=path).predict(others)
 
 
+def test_a_model_file_that_cannot_be_written_costs_no_training(corpus, tmp_path):
+    X, y, _, _ = corpus
+    crf = CRF(model_filename=tmp_path / "no" / "model")
+    with pytest.raises(FileNotFoundError, match=r"model'.*: its folder does not exist; create it, or name another"):
+        crf.fit(X, y)
+    assert not hasattr(crf, "sequence_tagger_")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(IsADirectoryError, match="this is a folder; give a file"):
+        CRF(model_filename=folder).fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

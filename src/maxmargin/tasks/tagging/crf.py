@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin import _checks
 from maxmargin._estimator import Outputs
+from maxmargin._files import regular_file
 from maxmargin._messages import shown
 from maxmargin.tasks.tagging.estimator import Predictor, SequenceTagger
 from maxmargin.tasks.tagging.model import TaggerModel
@@ -123,10 +124,15 @@ class CRF(Predictor):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("give both X_dev and y_dev, or neither")
         dev = None if X_dev is None else (X_dev, y_dev)
-        tagger = SequenceTagger(**self._settings()).fit(X, y, dev=dev)
+        tagger = SequenceTagger(**self._settings())
+        if self.model_filename is not None and not regular_file(self.model_filename).parent.is_dir():
+            raise FileNotFoundError(
+                f"model_filename {shown(str(self.model_filename))}: its folder does not exist; create it, or name "
+                "another"
+            )
+        self.sequence_tagger_ = tagger.fit(X, y, dev=dev)
         if self.model_filename is not None:
-            tagger.save(self.model_filename)
-        self.sequence_tagger_ = tagger
+            self.sequence_tagger_.save(self.model_filename)
         return self
 
     def predict(self, X: Any, *, known: Sequence[Sequence[Any]] | None = None) -> Any:
