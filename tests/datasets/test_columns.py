@@ -100,7 +100,7 @@ def test_names_may_be_those_of_methods() -> None:
 
 def test_a_name_of_two_columns_is_refused() -> None:
     frame = pd.DataFrame([["a", "b"]], columns=["word", "word"])
-    with pytest.raises(ValueError, match="there is 2 columns 'word'; the table has word, word"):
+    with pytest.raises(ValueError, match="there are 2 columns 'word'; the table has word, word"):
         column_of(frame, "word")
 
 

@@ -121,6 +121,34 @@ def test_errors(make):
         tables.sequences(nested, "more")
 
 
+def test_numbers_are_names_of_columns():
+    """As pandas gives them to files without a header."""
+    frame = pd.DataFrame({0: ["a", "b", "c"], 1: ["X", "Y", "X"], 2: [7, 7, 8]})
+    X, y = tables.sequences(frame, 0, 1, by=2)
+    assert (X, y) == ([["a", "b"], ["c"]], [["X", "Y"], ["X"]])
+    assert tables.as_column(y, frame, by=2).tolist() == ["X", "Y", "X"]
+    assert tables.sequences(frame, frame.columns[:2], by=2)[0] == [[("a", "X"), ("b", "Y")], [("c", "X")]]
+    with pytest.raises(ValueError, match="row 2: 2 7 comes again after another one"):
+        tables.sequences(frame.iloc[[0, 2, 1]], 0, 1, by=2)
+    with pytest.raises(ValueError, match="there is no column 3; the table has 0, 1, 2"):
+        tables.sequences(frame, 3, by=2)
+
+
+def test_what_is_not_one_table():
+    nested = {"tokens": [["a", "b"]], "pos": [["X", "Y"]]}
+    with pytest.raises(ValueError, match="a table must have columns that are taken by name"):
+        tables.sequences(pd.Series(["a", "b"]), "word")
+    with pytest.raises(ValueError, match="a table must have columns that are taken by name"):
+        tables.sequences(pl.Series(["a", "b"]), "word")
+    parts = datasets.DatasetDict({"train": datasets.Dataset.from_dict(nested)})
+    with pytest.raises(ValueError, match=r"a dictionary of datasets; give one of them, such as dataset\['train'\]"):
+        tables.sequences(parts, "tokens", "pos")
+    with pytest.raises(ValueError, match=r"row 0: tokens must tell sequences apart by text or numbers, got \['a', 'b"):
+        tables.sequences(nested, "tokens", by="tokens")
+    with pytest.raises(ValueError, match="predicted must have the labels of each sequence, as predict returns them"):
+        tables.as_column(None, nested)
+
+
 def test_columns_of_a_dictionary_have_one_length():
     for long in ({"w": ["a", "b"], "t": ["X"]}, {"w": ["a"], "t": ["X", "Y"]}):
         expected = f"column 'w' has {len(long['w'])} rows and 't' has {len(long['t'])}; give a table whose columns have"
@@ -183,7 +211,7 @@ def test_what_is_not_a_table():
     with pytest.raises(ValueError, match="a table must have columns that are taken by name, got 3"):
         tables.as_column([["B"]], 3)
     twice = pd.DataFrame([["a", "b"]], columns=["word", "word"])
-    with pytest.raises(ValueError, match="there is 2 columns 'word'"):
+    with pytest.raises(ValueError, match="there are 2 columns 'word'"):
         tables.sequences(twice, "word", by="word")
 
 

@@ -49,8 +49,8 @@ def column_of(table: Any, name: Any) -> Any:
         return table[name]
     there = names_of(table) or []
     if there.count(name) != 1:
-        what = "no column" if name not in there else f"{there.count(name)} columns"
-        raise ValueError(f"there is {what} {shown(name)}; the table has {', '.join(map(str, there)) or 'none'}")
+        what = "is no column" if name not in there else f"are {there.count(name)} columns"
+        raise ValueError(f"there {what} {shown(name)}; the table has {', '.join(map(str, there)) or 'none'}")
     return listed(table[name])
 
 

@@ -30,7 +30,10 @@ def columns_of(table: Any, names: list[str]) -> list[list[Any]]:
 
 def check_table(table: Any) -> None:
     """Raise ValueError for what is not a table whose columns can be taken by name."""
-    if names_of(table) is None:
+    if isinstance(table, Mapping) and table and all(hasattr(part, "column_names") for part in table.values()):
+        first = next(iter(table))
+        raise ValueError(f"the table is a dictionary of datasets; give one of them, such as dataset[{first!r}]")
+    if names_of(table) is None or hasattr(type(table), "to_frame"):  # as Series have
         raise ValueError(
             f"a table must have columns that are taken by name, got {shown(table)}; of a dataset that is streamed make "
             "a source()"

@@ -6,7 +6,7 @@ has a row per token and a column that tells the sequences apart, or a row per se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -42,7 +42,7 @@ def sequences(table: Any, inputs: Names, outputs: str | None = None, *, by: Name
     def where(i: int, j: int) -> str:
         return f"row {i}, token {j}" if by is None else f"row {bounds[i][0] + j}"
 
-    X = _tokens(names, columns, isinstance(inputs, str), where)
+    X = _tokens(names, columns, _is_one(inputs), where)
     if labels is None or outputs is None:
         return X, None
     return X, [[None if is_missing(one) else one for one in _cells(i, outputs, row)] for i, row in enumerate(labels)]
@@ -58,6 +58,10 @@ def as_column(predicted: Sequence[Any], table: Any, *, by: Names | None = None, 
         name: the name of the column.
     """
     check_table(table)
+    if not hasattr(predicted, "__len__"):
+        raise ValueError(
+            f"predicted must have the labels of each sequence, as predict returns them, got {shown(predicted)}"
+        )
     ids = None if by is None else _listed("by", by)
     bounds = [(i, i + 1) for i in range(n_rows(table))] if ids is None else _bounds(ids, columns_of(table, ids))
     if len(predicted) != len(bounds):
@@ -85,25 +89,35 @@ def source(table: Any, inputs: str, outputs: str, **options: Any) -> ColumnSourc
 
 
 def _listed(argument: str, names: Names) -> list[str]:
-    found = [names] if isinstance(names, str) else list(names)
+    found: list[Any] = [names] if _is_one(names) else list(names)
     if not found:
         raise ValueError(f"{argument} names no column; give the name of one, or several")
     return found
 
 
+def _is_one(names: Any) -> bool:
+    """Return whether this is the name of one column: text, or a number, as pandas names columns without a header."""
+    return isinstance(names, str) or not isinstance(names, Iterable)
+
+
 def _bounds(names: list[str], columns: list[list[Any]]) -> list[tuple[int, int]]:
     """Return the first row of each sequence, and that after its last, by the columns that tell sequences apart."""
-    keys = list(zip(*columns, strict=True))
+    keys, by = list(zip(*columns, strict=True)), " and ".join(map(str, names))
     for row, key in enumerate(keys):
         if any(map(is_missing, key)):
-            raise ValueError(f"row {row}: its {' and '.join(names)} is empty; say which sequence the row belongs to")
+            raise ValueError(f"row {row}: its {by} is empty; say which sequence the row belongs to")
+        if any(isinstance(one, (list, dict, set)) for one in key):
+            raise ValueError(
+                f"row {row}: {by} must tell sequences apart by text or numbers, got "
+                f"{shown(key[0] if len(key) == 1 else key)}; of a table with a row per sequence leave out by="
+            )
     begins = [row for row, key in enumerate(keys) if not row or key != keys[row - 1]]
     seen = set()
     for row in begins:
         if keys[row] in seen:
             text = ", ".join(map(str, keys[row]))
             raise ValueError(
-                f"row {row}: {' and '.join(names)} {text} comes again after another one; sort the rows by it, or name "
+                f"row {row}: {by} {text} comes again after another one; sort the rows by it, or name "
                 "all columns that tell sequences apart, by=['document', 'sentence']"
             )
         seen.add(keys[row])
