@@ -279,6 +279,8 @@ def test_errors(models, tmp_path):
         ValueError, match="the column 'pos' is to be read from 'part', which is not an attribute of tok"
     ):
         pipeline(models, "two", columns={"pos": "part"})("The dog")
+    with pytest.raises(ValueError, match="names the column 'part', which the model does not read; it reads word, pos"):
+        pipeline(models, "two", columns={"part": "pos_"})("The dog")
     mm.ChainSVM(C=1.0).fit([np.eye(2)], [["a", "b"]]).save(tmp_path / "chain")
     with pytest.raises(
         mm.ModelFileError, match="it holds a model of kind 'chain'; give the file of one of class Tagger"

@@ -7,6 +7,8 @@ from operator import attrgetter
 
 from spacy.tokens import Doc, Token
 
+from maxmargin._messages import quoted
+
 COLUMNS = {
     "word": "text",
     "form": "text",
@@ -30,7 +32,8 @@ class TokenColumns:
     """
 
     def __init__(self, component: str, given: Mapping[str, str] | None) -> None:
-        self.component, self.paths = component, {**COLUMNS, **(given or {})}
+        self.component, self.given = component, tuple(given or ())
+        self.paths = {**COLUMNS, **(given or {})}
 
     def check(self, columns: Sequence[str] | None) -> None:
         """Raise ValueError if columns of a model cannot be read; None means that it takes something else."""
@@ -39,6 +42,12 @@ class TokenColumns:
                 f"{self.component}: the model takes attributes or matrices of tokens, which documents do not have; "
                 "give one that was trained on words, with a preset or a template"
             )
+        for column in self.given:
+            if column not in columns:
+                raise ValueError(
+                    f"{self.component}: the config names the column {column!r}, which the model does not read; it "
+                    f"reads {', '.join(columns)}"
+                )
         for column in columns:
             path = self.paths.get(column)
             if path is None:
@@ -61,7 +70,7 @@ class TokenColumns:
                 if not doc.has_annotation(_SET_BY_COMPONENTS[path]):
                     raise ValueError(
                         f"{self.component}: the model uses the column {column!r}, read from token.{path}, which no "
-                        f"token of {doc.text[:30]!r} has; put a component that sets it before this one"
+                        f"token of {quoted(doc.text)} has; put a component that sets it before this one"
                     )
         getters = [attrgetter(path) for path in paths]
         return [[tuple(str(get(token)) for get in getters) for token in tokens] for tokens in sentences]
