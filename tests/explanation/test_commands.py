@@ -87,6 +87,16 @@ def test_tables_and_pages(files):
         assert both["margin"] >= 0
 
 
+def test_hypotheses_are_counted_from_1(files):
+    command, page = commands(files)[2], files.folder / "list.html"
+    found = json.loads(run(*command, "--json", "--html", str(page)))
+    output, rival = (f"hypothesis {found[name] + 1}" for name in ("output", "rival"))
+    first, second = run(*command).splitlines()[:2]
+    assert (first.split(), second.split()) == (["output", *output.split()], ["runner-up", *rival.split()])
+    assert f">{output}</" in page.read_text()
+    assert f">{rival}</" in page.read_text()
+
+
 def test_rows_of_tables(files):
     """A page has 30 rows unless a number is given, the terminal 10, whatever the number is."""
     command, page = commands(files)[3], files.folder / "rows.html"
@@ -144,6 +154,7 @@ def test_bad_input(files):
         (rerank, ["--list", "5"], "lists has 2 lists;"),
         (rerank, ["--against", "7"], "--against 7: list 1 has 3 hypotheses;"),
         (align, ["--sentence", "9"], "source has 3 sentence pairs;"),
+        ((*align[:3], "--source", files.empty, "--target", files.empty), [], "empty: no sentence pairs; give a file"),
         (align, ["--sentence", "3"], "--sentence 3: sentence pair 3 of "),
         (align, ["--sentence", "3"], "source has an empty side and no links; give another pair"),
         (align, ["--link", "a-b"], "--link must be two positions"),

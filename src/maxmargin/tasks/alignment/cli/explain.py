@@ -59,6 +59,8 @@ def explain(
             raise ValueError("--link and --gold exclude each other; give one of them")
         at = None if link is None else _link(link)
         aligner, bitext = AlignerModel.load(model), read_bitext(source, target)
+        if not len(bitext):
+            raise ValueError(f"{name_of(source)}: no sentence pairs; give a file that has some")
         if sentence > len(bitext):
             raise ValueError(
                 f"--sentence {sentence}: {name_of(source)} has {count_of(len(bitext), 'sentence pair')}; give a "

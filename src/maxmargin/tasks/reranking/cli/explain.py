@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -54,4 +55,15 @@ def explain(
             count = "1 hypothesis" if one.n_hypotheses == 1 else f"{one.n_hypotheses} hypotheses"
             raise ValueError(f"--against {against}: list {number} has {count}; give a smaller number")
         found = reranker.explain(one, against=None if against is None else against - 1)
-        write_explanation(found, f"list {number} of {name_of(nbest)}", top=top, html=html, as_json=as_json)
+        write_explanation(
+            found,
+            f"list {number} of {name_of(nbest)}",
+            top=top,
+            html=html,
+            as_json=as_json,
+            spoken=replace(found, output=_counted_from_1(found.output), rival=_counted_from_1(found.rival)),
+        )
+
+
+def _counted_from_1(output: Any) -> str | None:
+    return None if output is None else f"hypothesis {int(output) + 1}"
