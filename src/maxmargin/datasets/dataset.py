@@ -387,4 +387,7 @@ def _read_index(folder: Path) -> dict[str, Any]:
             f"{folder} holds a dataset that was not completed; build it again with resume=True, or with "
             "overwrite=True to start anew"
         )
-    raise ShardError(f"{folder} holds no dataset ({INDEX} is missing); make one with ShardedDataset.build")
+    raise ShardError(
+        f"{folder} holds no dataset ({INDEX} is missing); make one with ShardedDataset.build or a command shard, or "
+        "give a file in place of the folder"
+    )

@@ -127,7 +127,7 @@ def test_a_model_without_a_weight_is_announced(files):
     (files / "alike").write_text("\n".join(alike))
     answer = runner.invoke(app, ["tag", "train", str(files / "alike"), "--out", str(files / "zeros")])
     assert answer.exit_code == 0
-    assert answer.stderr.startswith("warning: all weights of the model are zero, so that all outputs")
+    assert answer.stderr.startswith("warning: all weights of the model are zero, as all labels are 'O'; check")
     assert not weights(files / "zeros").any()
 
 

@@ -362,7 +362,10 @@ def names_of_columns(
         raise ValueError(f"no column {label!r} for labels; there are {', '.join(columns)}")
     if labeled and width == len(columns) == 1:
         raise problem(
-            path, line, f"one column ({columns[0]}), so there are no labels; add a column with the label of each token"
+            path,
+            line,
+            f"one column ({columns[0]}), so there are no labels; add a column with the label of each token, after "
+            "a TAB or blanks",
         )
     if label is None:
         alone = len(columns) == 1 or labeled is False

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from maxmargin._messages import shown
 from maxmargin.tasks.tagging.encoder.templates.template import Template
 
-__all__ = ["PRESETS", "Defaults", "defaults", "preset", "preset_text"]
+__all__ = ["COLUMNS", "PRESETS", "Defaults", "defaults", "preset", "preset_text"]
 
 
 class Defaults(NamedTuple):
@@ -27,6 +27,9 @@ class Defaults(NamedTuple):
 PRESETS = {"chunking": Defaults(0.1, 2), "ner": Defaults(0.05, 2), "pos": Defaults(0.05, 2)}
 """The presets and their default settings."""
 
+COLUMNS = ("word", "pos")
+"""The columns that presets may use."""
+
 
 def defaults(name: str | None) -> Defaults:
     """Return the default settings of a preset, or those without a preset (None)."""
@@ -42,4 +45,11 @@ def preset_text(name: str) -> str:
 
 def preset(name: str, columns: Sequence[str], gazetteers: Sequence[str] = (), clusters: bool = False) -> Template:
     """Return a preset for a table with these columns, gazetteers, and perhaps clusters; ValueError if columns lack."""
-    return Template.parse(preset_text(name), columns, f"preset {name}", gazetteers, clusters)
+    text, source = preset_text(name), f"preset {name}"
+    needed = Template.parse(text, COLUMNS, source).columns_needed
+    if missing := [one for one in needed if one not in columns]:
+        raise ValueError(
+            f"the preset {name} needs the column {missing[0]!r}, and tokens have {', '.join(columns) or 'none'}; name "
+            "the columns of tokens with columns=, or give a template"
+        )
+    return Template.parse(text, columns, source, gazetteers, clusters)
