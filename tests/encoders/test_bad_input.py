@@ -170,6 +170,14 @@ def test_messages_are_short_and_end_without_a_traceback_of_others(fitted, kind):
     assert not re.search(r"\n", str(caught.value))
 
 
+def test_matrices_of_one_or_three_dimensions():
+    model = mm.ChainSVM(C=1.0).fit([np.eye(2)], [["a", "b"]])
+    with pytest.raises(ValueError, match=r"example 0: .* got shape \(3,\); use reshape\(-1, 1\) for a single feature"):
+        model.predict([np.ones(3)])
+    with pytest.raises(ValueError, match=r"example 0: .* got shape \(1, 2, 2\); give each example its own matrix"):
+        model.explain([np.eye(2)])
+
+
 def test_features_without_columns():
     assert mm.ChainSVM().fit([np.zeros((2, 0))], [["a", "b"]]).predict([np.zeros((2, 0))]) == [["a", "b"]]
     graph = mm.Graph(np.ones((2, 1)), [[0, 1]], np.zeros((1, 0)))

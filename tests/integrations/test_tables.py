@@ -149,6 +149,11 @@ def test_what_is_not_one_table():
         tables.as_column(None, nested)
 
 
+def test_rows_of_a_matrix_have_one_length():
+    with pytest.raises(ValueError, match="row 1: 'x' must have as many numbers for each token; fill up the shorter"):
+        tables.sequences({"x": [[[1.0, 2.0]], [[1.0, 2.0], [3.0]]]}, "x")
+
+
 def test_columns_of_a_dictionary_have_one_length():
     for long in ({"w": ["a", "b"], "t": ["X"]}, {"w": ["a"], "t": ["X", "Y"]}):
         expected = f"column 'w' has {len(long['w'])} rows and 't' has {len(long['t'])}; give a table whose columns have"

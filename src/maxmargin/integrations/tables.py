@@ -151,4 +151,15 @@ def _tokens(names: list[str], columns: list[list[Any]], single: bool, where: Cal
     cells = [cell for part in parts for own in part for cell in own]
     if cells and all(isinstance(cell, (int, float, np.number)) for cell in cells):
         return [np.array(part, dtype=np.float64).T.reshape(-1, len(names)) for part in parts]
-    return [plain(part[0]) if single else list(zip(*part, strict=True)) for part in parts]
+    if not single:
+        return [list(zip(*part, strict=True)) for part in parts]
+    return [_plain(i, names[0], part[0]) for i, part in enumerate(parts)]
+
+
+def _plain(row: int, name: str, cells: list[Any]) -> Any:
+    try:
+        return plain(cells)
+    except ValueError:
+        raise ValueError(
+            f"row {row}: {shown(name)} must have as many numbers for each token; fill up the shorter ones"
+        ) from None

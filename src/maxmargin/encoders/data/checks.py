@@ -54,9 +54,9 @@ def matrix(value: Any, index: int, what: str) -> Any:
             raise _not_valid(index, what, value.format, error) from None
     dense = array(value, index, what, "fiub", "real numbers in a 2-D array or CSR matrix, with equally long rows")
     if dense.ndim != 2:
+        remedy = "use reshape(-1, 1) for a single feature" if dense.ndim == 1 else "give each example its own matrix"
         raise ValueError(
-            f"example {index}: {what} must be a 2-D array (rows x features), got shape {dense.shape}; "
-            "use reshape(-1, 1) for a single feature"
+            f"example {index}: {what} must be a 2-D array (rows x features), got shape {dense.shape}; {remedy}"
         )
     with np.errstate(over="ignore"):  # long doubles that become infinite are refused as such
         return np.ascontiguousarray(dense, dtype=np.float64)

@@ -577,7 +577,8 @@ def test_bad_inputs_of_predictions(files, tmp_path, saved):
     assert "file: no column 'pos', which the template uses; there are word" in said
     said = failed("tag", "predict", model, saved("B\tw=a\tw=b\n"), "--format", "crfsuite")
     assert "this model needs the columns word, pos; give a file that has them" in said
-    assert "No such file" in failed("tag", "predict", str(tmp_path / "none"), test)
+    said = failed("tag", "predict", str(tmp_path / "none"), test)
+    assert "none: No such file or directory; check the name of the file" in said
     assert "is not a maxmargin model file" in failed("tag", "predict", test, test)
     damaged = tmp_path / "damaged"
     whole = (files / "model").read_bytes()
