@@ -59,7 +59,7 @@ struct System {
 
     std::int64_t longest() const { return std::min(rules->longest, length); }
     std::int64_t lengths_from(std::int64_t begin) const { return std::min(rules->longest, length - begin); }
-    // Pairs of a start and a length before the first pair of a start: `longest` for each position, but fewer near the end.
+    // Segments that start before a position: `longest` for each start, but fewer near the end.
     std::int64_t rows_before(std::int64_t begin) const {
         const std::int64_t full = std::clamp<std::int64_t>(length - rules->longest + 1, 0, begin), rest = begin - full;
         return full * rules->longest + rest * (length - full) - rest * (rest - 1) / 2;
