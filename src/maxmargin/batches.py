@@ -67,6 +67,8 @@ class BatchPredictor:
 
     def __call__(self, batch: Any) -> Any:
         """The batch with one more column: a dictionary of columns, a data frame of pandas or polars, an Arrow table."""
+        if type(batch).__name__ == "LazyRow":  # of datasets of Hugging Face
+            raise ValueError("this is one row, and a batch has several; give map() batched=True")
         there = names_of(batch)
         if there is None or not takes_columns(batch):
             raise ValueError(

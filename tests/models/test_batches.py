@@ -112,6 +112,15 @@ def test_batches_of_arrow_and_pandas(tagger):
     assert predictor(pd.DataFrame({"tokens": SENTENCES}))["predicted"].tolist() == expected
 
 
+def test_a_row_of_hugging_face_is_not_a_batch(tagger):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"tokens": [["the", "dog"], ["it"]]})
+    predictor = mm.BatchPredictor(tagger, input="tokens", output="predicted")
+    assert len(rows.map(predictor, batched=True)[0]["predicted"]) == 2
+    with pytest.raises(ValueError, match=r"this is one row, and a batch has several; give map\(\) batched=True"):
+        rows.map(predictor)
+
+
 def test_several_columns_are_tuples(tmp_path):
     from maxmargin.tasks.alignment import WordAligner, load_corpus
 
