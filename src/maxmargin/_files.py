@@ -68,6 +68,8 @@ def _opened(temporary: Path, path: str | os.PathLike[str]) -> BinaryIO:
     try:
         return open(temporary, "xb")
     except OSError as error:
+        if error.errno is None:
+            raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 

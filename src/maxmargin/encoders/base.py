@@ -87,6 +87,11 @@ def encoder_of_kind(kind: Any) -> type[Encoder]:
     return _KINDS[kind]
 
 
+def kinds_in(package: str) -> list[str]:
+    """Return the library's own kinds of models whose encoders a package defines."""
+    return [kind for kind, home in _HOMES.items() if home.startswith(f"{package}.")]
+
+
 class Encoder(ABC):
     """Translates between user data and packed batches.
 

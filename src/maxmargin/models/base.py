@@ -20,7 +20,7 @@ from maxmargin._digest import digest
 from maxmargin._vectors import rises
 from maxmargin._version import __version__
 from maxmargin.datasets import Examples, ShardedDataset
-from maxmargin.encoders.base import Batch, Encoder, stored_encoder
+from maxmargin.encoders.base import Batch, Encoder, encoder_of_kind, kinds_in, stored_encoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.parts import PartsEncoder
 from maxmargin.explanation.compute import explain
@@ -111,16 +111,17 @@ class Model:
     @staticmethod
     def of(encoder: Encoder, n_jobs: int | None = None) -> Model:
         """A model of the encoder's class that has no weights yet."""
-        module, _, name = encoder.model_class.partition(":")
-        model: Model = getattr(import_module(module), name)(np.zeros(0), encoder, n_jobs=n_jobs)
-        return model
+        return _class_of(type(encoder))(np.zeros(0), encoder, n_jobs=n_jobs)
 
     @classmethod
     def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
         """:func:`load` a model that must be of this class; ModelFileError if it is another."""
         found = load(path, n_jobs=n_jobs)
         if not isinstance(found, cls):
-            reason = f"it holds a model of kind {found.encoder.kind!r}; give the file of one of class {cls.__name__}"
+            near = kinds_in(cls.__module__.rpartition(".")[0])
+            kinds = [kind for kind in near if issubclass(_class_of(encoder_of_kind(kind)), cls)]
+            wanted = f"kind {' or '.join(map(repr, kinds))}" if kinds else f"class {cls.__name__}"
+            reason = f"it holds a model of kind {found.encoder.kind!r}; give the file of one of {wanted}"
             raise model_file.ModelFileError(f"{path} cannot be loaded: {reason}")
         return found
 
@@ -444,6 +445,13 @@ def _restored(arrays: dict[str, npt.NDArray[Any]], n_weights: int) -> FloatArray
     weights = np.zeros(n_weights)
     weights[at] = values
     return weights
+
+
+def _class_of(encoder: type[Encoder]) -> type[Model]:
+    """Return the class of the models of an encoder."""
+    module, _, name = encoder.model_class.partition(":")
+    found: type[Model] = getattr(import_module(module), name)
+    return found
 
 
 def load(

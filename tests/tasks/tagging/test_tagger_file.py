@@ -56,7 +56,7 @@ def test_round_trip(saved, tmp_path):
 def test_models_of_other_kinds(tmp_path):
     estimator, data = OTHERS["chain"]
     estimator().fit(*data(3)).save(tmp_path / "chain")
-    with pytest.raises(mm.ModelFileError, match="kind 'chain'; give the file of one of class TaggerModel"):
+    with pytest.raises(mm.ModelFileError, match="kind 'chain'; give the file of one of kind 'sequence tagging'"):
         SequenceTagger.load(tmp_path / "chain")
 
 

@@ -589,7 +589,7 @@ def test_bad_inputs_of_predictions(files, tmp_path, saved):
     other = tmp_path / "chain"
     mm.ChainSVM().fit([[[1.0, 0.0], [0.0, 1.0]]], [["a", "b"]]).save(other)
     for arguments in (("predict", str(other), test), ("evaluate", str(other), test), ("inspect", str(other))):
-        assert "kind 'chain'; give the file of one of class TaggerModel" in failed("tag", *arguments)
+        assert "kind 'chain'; give the file of one of kind 'sequence tagging'" in failed("tag", *arguments)
     assert "No such file" in failed("tag", "evaluate", str(tmp_path / "none"), test)
     assert "another --confusion" in failed(
         "tag", "evaluate", model, test, "--confusion", str(tmp_path / "no" / "c.png")
