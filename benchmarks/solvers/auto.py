@@ -36,7 +36,7 @@ class Case:
 
     def __str__(self) -> str:
         slack = ", quadratic slack" if self.quadratic else ""
-        return f"{self.examples} {self.kind}, {self.weights} weights, C = {self.C:g}{slack}"
+        return f"{self.examples:,} {self.kind}, {self.weights:,} weights, C = {self.C:g}{slack}"
 
 
 SMALL = (Case("chains", 100, 108, 1.0), Case("lists", 200, 10, 0.1), Case("matchings", 50, 10, 0.1))
