@@ -378,7 +378,7 @@ def measure_spiral(page: Page) -> None:
         if number > 1:
             panels[2].plot(*np.array([rounds[number - 2][-1], points[0]]).T, "k--", lw=0.8)
     panels[2].set_title("column generation, Algorithm 2")
-    panels[2].legend(fontsize=8)
+    panels[2].legend(fontsize=8, ncols=3, loc="upper center")  # above the curves
     for axes in panels:
         ends = [min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])]
         axes.plot(ends, ends, color="0.7", lw=0.8, zorder=0)
@@ -387,8 +387,12 @@ def measure_spiral(page: Page) -> None:
     page.figure("spiral", figure)
     shown = [at for at in (10, 30, 100, 300, 600) if at <= steps]
     rows = [[at, *(f"{p:.3f} and {d:.3f}" for p, d in (paths[name][at] for name in paths))] for at in shown]
-    page.numbers["spiral"] = {"optimum": optimum, **paths, "rounds": rounds}
     ends = [points[-1] for points in rounds]
+    page.numbers["spiral"] = {
+        "optimum": optimum,
+        **{name: {str(at): path[at] for at in shown} for name, path in paths.items()},
+        "ends of rounds": ends,
+    }
     words = f"The optimum is {optimum:.3f}. Rounds of column generation end at the primal and dual objectives "
     words += "; ".join(f"{p:.3f} and {d:.3f}" for p, d in ends) + "."
     page.text("spiral", table(["steps", "gradient: primal and dual", "extragradient"], rows) + "\n\n" + words)
