@@ -342,6 +342,7 @@ def test_interrupted_training_ends_with_the_trees_so_far(banks):
     for stage, order in ((2, 1), (3, 2)):
         model = DependencyParser(bits=10, max_iter=4, callbacks=[ctrl_c(stage)]).fit(train).model_
         assert model.training.interrupted
+        assert model.metadata["status"] == "interrupted"
         assert model.encoder.trees.order == order
         assert model.score(train) > 0.5
     assert not DependencyParser(bits=10, max_iter=4, callbacks=[ctrl_c(4)]).fit(train).model_.training.interrupted

@@ -18,7 +18,7 @@ from maxmargin._callers import callers_level
 from maxmargin.datasets import Examples
 from maxmargin.models.base import Model, Training
 from maxmargin.problem import PartialOutputs
-from maxmargin.solvers import Mira
+from maxmargin.solvers import Mira, Status
 from maxmargin.structures._arrays import Ragged, offsets_of
 from maxmargin.structures.base import IntArray
 from maxmargin.structures.dependencies.projective import ProjectiveTrees
@@ -131,6 +131,7 @@ def train_parser(bank: Treebank, settings: ParserSettings | None = None, *, dev:
     whole = ParsingEncoder(_of(trees, HeadEncoder), _of(relations, RelationEncoder))
     metadata = {
         **{f"{name}: {key}": value for name, model in stages.items() for key, value in model.metadata.items()},
+        "status": str(Status.INTERRUPTED) if stopped else trees.metadata["status"],
         "sentences": bank.n_sentences,
         "tokens": bank.n_tokens,
         "lifted": known.lifted,
