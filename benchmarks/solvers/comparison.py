@@ -183,7 +183,7 @@ def draw(name: str, curves: dict[str, dict[str, list[float]]]) -> Any:
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("(objective - optimum) / optimum")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=9)
-    figure.suptitle(f"Solvers on {name}: objective gap")
+    figure.suptitle(f"Solvers on {'the Hansards' if name == 'hansards' else name}: objective gap")
     return figure
 
 
