@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from maxmargin._callers import callers_level
 from maxmargin._terminal import note
 from maxmargin.tasks.common.files.blocks import BLOCK, TextBlocks
 from maxmargin.tasks.common.files.text import FileError, count_of, problem
@@ -24,13 +26,16 @@ from maxmargin.tasks.common.tokens.line_formats import (
     no_tokens,
     width_of,
 )
-from maxmargin.tasks.common.tokens.table import Codes
+from maxmargin.tasks.common.tokens.table import WORD, Codes
 from maxmargin.tasks.tagging.encoder.extraction import TokenRows
 from maxmargin.tasks.tagging.io.files import Parser, TaggedText, check_format, column_names, read_tagged, recognized
 from maxmargin.tasks.tagging.model import TaggerModel
 
 IGNORED = "_"
 """The name of columns to be ignored."""
+
+MANY_LABELS = 100
+"""So many different labels are not suspicious, even if there are fewer words."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +271,21 @@ def labels_of(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list
     codes, names = block_labels(text, unknown)
     check_annotated(text, names)
     return codes, names
+
+
+def warn_of_words(text: TaggedText, labels: Sequence[str]) -> None:
+    """Warn if the labels of a file look like its words: many, and more different ones than in the column of words."""
+    if len(labels) <= MANY_LABELS or text.label is None or WORD not in text.columns:
+        return
+    words = len(text.codes_of(WORD)[1])
+    if words < len(labels):
+        warnings.warn(
+            f"{text.source}: the column {text.label!r} has {len(labels):,} different labels, the column of words only "
+            f"{words:,} different words; if the labels are in another column, name it (--label), or all columns "
+            "(--columns)",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
 
 
 def block_labels(text: TaggedText, unknown: str | None = None) -> tuple[Codes, list[str]]:

@@ -131,6 +131,17 @@ def test_a_model_without_a_weight_is_announced(files):
     assert not weights(files / "zeros").any()
 
 
+def test_words_in_the_column_of_labels_are_announced(tmp_path):
+    (tmp_path / "turned").write_text("".join(f"{'DT' if at % 2 else 'NN'} word{at}\n" for at in range(120)))
+    answer = runner.invoke(
+        app, ["tag", "train", str(tmp_path / "turned"), "--out", str(tmp_path / "model"), "--max-iter", "1"]
+    )
+    assert (
+        "turned: the column 'label' has 120 different labels, the column of words only 2 different words; if the "
+        "labels are in another column, name it (--label), or all columns (--columns)"
+    ) in answer.stderr.replace("\n", " ")
+
+
 def test_labels_that_are_not_known(files, tmp_path):
     lines = (files / "train").read_text().split("\n")
     hidden = [f"{line.rpartition(' ')[0]} ?" if line and at % 7 == 3 else line for at, line in enumerate(lines)]

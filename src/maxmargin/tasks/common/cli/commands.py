@@ -89,7 +89,7 @@ def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = N
         said = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):  # what was saved before that may help
             said = "; ".join(filter(None, (said, "free some space", left(written, False) if callable(left) else "")))
-        elif error.errno in (errno.ENOENT, errno.ENOTDIR) and error.filename:
+        elif error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR) and error.filename:
             said += "; check the name of the file"
         fail(said)
     except (ValueError, MissingPackageError) as error:

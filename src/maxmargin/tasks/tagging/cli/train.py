@@ -177,11 +177,12 @@ def train(
         grid = _grid(C, folds, dev)
         if constraints not in CONSTRAINTS:
             fail(f"no constraints {constraints!r}; choose one of {', '.join(CONSTRAINTS)}")
-        from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of
+        from maxmargin.tasks.tagging.reading import ReadOptions, file_metadata, labels_of, warn_of_words
 
         options = ReadOptions(form, columns, label, join)
         texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
         data = [(text.tokens, labels_of(text, unknown)) for text in texts]
+        warn_of_words(texts[0], data[0][1][1])
         features = features_of(texts[0], template, preset) | given_columns(gazetteer, text)
         reading = time.perf_counter() - began
     with errors_as_lines(checkpoints.summary):
