@@ -47,6 +47,7 @@ class SentencePair:
     extra: Mapping[str, IntArray | Prediction] = field(default_factory=dict)
 
 
+@_memory.without_collection()
 def as_pairs(X: Iterable[Any], called: str = "sentence pair") -> list[SentencePair]:
     """Convert sentence pairs; strings are split at ASCII white space, like files.
 
@@ -155,6 +156,7 @@ def _checked(extra: Any, pair: str, n_source: int, n_target: int) -> dict[str, P
     return found
 
 
+@_memory.without_collection()
 def as_references(y: Sequence[Any], n: int, called: str = "sentence pair") -> list[Reference]:
     """Convert the references of ``n`` pairs; plain links are all sure."""
     y = _checks.listed("references", y, f"a list, one for each {called}")
