@@ -38,6 +38,9 @@ from maxmargin.models.base import load
 PROMPT = 2.0
 """Seconds within which a command should end."""
 
+UNFINISHED = ("with the best weights so far", "with translation models, but without weights")
+"""What commands say that have written a model although they were interrupted."""
+
 LONGEST = 60.0
 """Seconds after which a command that goes on is killed."""
 
@@ -178,7 +181,7 @@ def interrupted(
         if hung:
             faults.append("goes on")
         code, kill = process.returncode, number == signal.SIGKILL
-        starting = "Traceback" in errors and "__main__.py" not in errors  # the program has not had its first line
+        starting = "Traceback" in errors and ", in main\n" not in errors  # the program has not had its first line
         if not starting and ("Traceback" in errors or "Exception ignored" in errors):
             faults.append("traceback")
         if starting:
@@ -202,7 +205,7 @@ def interrupted(
                 if not (kill and name.endswith((".part", ".lock"))):
                     faults.append(f"leaves {name if not name.startswith('.') else 'a temporary file'}")
             elif left[name] != whole[name]:
-                if "with the best weights so far" in errors and is_model(folder / name):
+                if any(said in errors for said in UNFINISHED) and is_model(folder / name):
                     outcome += ", with the best model so far"
                 else:
                     faults.append(f"{name} is half-written")
@@ -217,9 +220,9 @@ def interrupted(
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file is a whole model."""
+    """Whether a file is a model of training that was interrupted."""
     try:
-        return load(path).metadata["status"] == "interrupted"
+        return load(path).metadata["status"] in ("interrupted", "untrained")
     except ModelFileError:
         return False
 
