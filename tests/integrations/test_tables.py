@@ -145,6 +145,9 @@ def test_what_is_not_one_table():
         tables.sequences(parts, "tokens", "pos")
     with pytest.raises(ValueError, match=r"row 0: tokens must tell sequences apart by text or numbers, got \['a', 'b"):
         tables.sequences(nested, "tokens", by="tokens")
+    arrays = pd.DataFrame({"tokens": [np.array(["a", "b"]), np.array(["c", "d"])]})  # as pandas reads Parquet
+    with pytest.raises(ValueError, match="row 0: tokens must tell sequences apart by text or numbers"):
+        tables.sequences(arrays, "tokens", by="tokens")
     with pytest.raises(ValueError, match="predicted must have the labels of each sequence, as predict returns them"):
         tables.as_column(None, nested)
 

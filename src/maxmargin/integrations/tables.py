@@ -106,7 +106,7 @@ def _bounds(names: list[str], columns: list[list[Any]]) -> list[tuple[int, int]]
     for row, key in enumerate(keys):
         if any(map(is_missing, key)):
             raise ValueError(f"row {row}: its {by} is empty; say which sequence the row belongs to")
-        if any(isinstance(one, (list, dict, set)) for one in key):
+        if any(isinstance(one, (list, dict, set, np.ndarray)) for one in key):
             raise ValueError(
                 f"row {row}: {by} must tell sequences apart by text or numbers, got "
                 f"{shown(key[0] if len(key) == 1 else key)}; of a table with a row per sequence leave out by="
