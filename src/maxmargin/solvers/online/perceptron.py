@@ -10,8 +10,8 @@ each shard passes over its own examples from the same weights, and the weights a
 number of its examples. More shards learn less in a pass; the message of the solution says that weights were mixed. In
 batch form shards add up to the same change.
 
-It does not minimize the objective: the certificate of the result says how far it is from that. Cost of a pass: scores
-and one argmax of every example, the features of wrong outputs; online, all in one compiled loop.
+It does not minimize the objective and has no point of the other player, so the lower bound of its certificate is 0.
+Cost of a pass: scores and one argmax of every example, the features of wrong outputs; online, all in one compiled loop.
 """
 
 from __future__ import annotations
