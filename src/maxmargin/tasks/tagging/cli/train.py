@@ -316,8 +316,7 @@ def given_columns(gazetteer: list[str] | None, text: list[str] | None) -> dict[s
 def features_of(text: TaggedText, template: str | None, preset: str | None) -> dict[str, Any]:
     """Return the template or preset for a file, as settings of a tagger; ValueError if the file lacks columns."""
     from maxmargin.tasks.common.files.text import read_text
-    from maxmargin.tasks.tagging.encoder.presets import COLUMNS
-    from maxmargin.tasks.tagging.encoder.presets import preset as preset_named
+    from maxmargin.tasks.tagging.encoder.presets import columns_needed
     from maxmargin.tasks.tagging.encoder.templates.template import Template
 
     if template is not None and preset is not None:
@@ -335,7 +334,7 @@ def features_of(text: TaggedText, template: str | None, preset: str | None) -> d
                 f"{template}: it uses the column {text.label!r} of the labels; use the others: {', '.join(inputs)}"
             )
         return {"template": parsed}
-    needed = ("word",) if preset is None else preset_named(preset, COLUMNS).columns_needed
+    needed = ("word",) if preset is None else columns_needed(preset)
     missing = [name for name in needed if name not in inputs]
     if missing:
         whose = "a preset needs" if preset is None else f"the preset {preset} needs"

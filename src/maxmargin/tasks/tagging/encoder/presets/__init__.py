@@ -9,7 +9,7 @@ from typing import NamedTuple
 from maxmargin._messages import shown
 from maxmargin.tasks.tagging.encoder.templates.template import Template
 
-__all__ = ["COLUMNS", "PRESETS", "Defaults", "defaults", "preset", "preset_text"]
+__all__ = ["PRESETS", "Defaults", "columns_needed", "defaults", "preset", "preset_text"]
 
 
 class Defaults(NamedTuple):
@@ -27,7 +27,7 @@ class Defaults(NamedTuple):
 PRESETS = {"chunking": Defaults(0.1, 2), "ner": Defaults(0.05, 2), "pos": Defaults(0.05, 2)}
 """The presets and their default settings."""
 
-COLUMNS = ("word", "pos")
+_COLUMNS = ("word", "pos")
 """The columns that presets may use."""
 
 
@@ -43,13 +43,16 @@ def preset_text(name: str) -> str:
     return resources.files(__package__).joinpath(f"{name}.template").read_text(encoding="utf-8")
 
 
+def columns_needed(name: str) -> tuple[str, ...]:
+    """Return the columns that tokens must have for a preset."""
+    return Template.parse(preset_text(name), _COLUMNS, f"preset {name}").columns_needed
+
+
 def preset(name: str, columns: Sequence[str], gazetteers: Sequence[str] = (), clusters: bool = False) -> Template:
-    """Return a preset for a table with these columns, gazetteers, and perhaps clusters; ValueError if columns lack."""
-    text, source = preset_text(name), f"preset {name}"
-    needed = Template.parse(text, COLUMNS, source).columns_needed
-    if missing := [one for one in needed if one not in columns]:
+    """Return a preset for a table with these columns, gazetteers, and perhaps clusters; ValueError if it needs more."""
+    if missing := [one for one in columns_needed(name) if one not in columns]:
         raise ValueError(
             f"the preset {name} needs the column {missing[0]!r}, and tokens have {', '.join(columns) or 'none'}; name "
             "the columns of tokens with columns=, or give a template"
         )
-    return Template.parse(text, columns, source, gazetteers, clusters)
+    return Template.parse(preset_text(name), columns, f"preset {name}", gazetteers, clusters)
