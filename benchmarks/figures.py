@@ -167,7 +167,8 @@ def broken(page: str) -> list[str]:
 def fill(pages: Iterable[Path], *, write: bool = True) -> list[str]:
     """Fill the figures of pages; what is wrong with them, and without ``write`` which pages would change.
 
-    A figure whose record is missing stays as it is; the others of its page are filled."""
+    A figure whose record is missing stays as it is; the others of its page are filled.
+    """
     names, wrong = measured(), []
     for page in pages:
         text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)

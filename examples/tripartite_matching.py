@@ -2,7 +2,7 @@
 
 Choosing the best triples is NP-hard, so the linear program over triples is a relaxation: its vertices may be
 fractional. Training minimizes the relaxed hinge loss to a certified gap (the certificate says "relaxed"), and
-prediction finds integral outputs by branch and bound. The data are synthetic: the gold output is the best matching for
+prediction finds integral outputs by branch and bound. The data is synthetic: the gold output is the best matching for
 hidden weights plus noise.
 
     python examples/tripartite_matching.py

@@ -92,7 +92,7 @@ def _chart(axes: Any, records: Records) -> None:
         axes.axvline(aim, color="0.3", lw=1, ls="--" if word == "must" else ":")
         axes.text(aim, -0.6, f"{word} {aim:g}", ha="left" if word == "must" else "right", va="bottom", fontsize=9)
     axes.set(yticks=ticks, yticklabels=names, ylim=(at + 0.8, -0.5), xlim=(0, right))
-    axes.set_xlabel("alignment error rate, %     ● all 137 pairs with 95 % interval     | train100     × dev37")
+    axes.set_xlabel("alignment error rate, %     ● all 137 pairs with 95% interval     | train100     × dev37")
     axes.set_title("AER and seconds of every configuration", pad=18)
     axes.grid(axis="x", alpha=0.3)
     axes.tick_params(axis="y", length=0, labelsize=9)

@@ -5,7 +5,7 @@
 
 AER over the 137 annotated pairs (``train`` and ``dev``), cross-validated in ten folds. In the first row C and the cost
 of missed links are chosen inside each training part by the aligner's own folds, so nothing is tuned on what is
-measured; configurations are compared at fixed settings. Intervals are of 95 %, sentences resampled. Translation models
+measured; configurations are compared at fixed settings. Intervals are of 95%, sentences resampled. Translation models
 are learned once, from the unlabeled pairs and the text (not the links) of the annotated ones, as the peers' were.
 Solvers are compared on sure links alone (no rounds: one convex problem per fold), each with a limit of CPU seconds;
 ``Exact``, the referee, is not among them.

@@ -11,7 +11,7 @@ Every 22nd pair of the bitext (3,052) is kept out of it; 64,092 pairs remain. Se
 - update: translation models of 10,000 pairs, updated with 30,000 others, against all 40,000 at once: AER on
   ``dev`` of aligners that have the links of ``train``, and the other way round.
 - columns: eflomal's links, intersected and united, as two extra columns; 50 annotated pairs, 20,000 pairs of bitext
-  (eflomal has all), AER on the other 87, and the change with its interval of 95 %, sentences resampled.
+  (eflomal has all), AER on the other 87, and the change with its interval of 95%, sentences resampled.
 - known: the share of tokens of the pairs kept out that the aligner of the scores knows, and if the sides are swapped.
 - new text: the pairs kept out and the annotated ones, in random order, aligned by a model of ``bootstrap`` in one call
   or in blocks, with and without adaptation: AER on the annotated pairs, CPU seconds for all.

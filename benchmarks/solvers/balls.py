@@ -2,7 +2,7 @@
 
     python -m benchmarks.solvers.balls [--seconds 15] [--tol 1e-3] [--only cuts]
 
-The data are those of ``auto.py``: noisy chains and cuts. Extragradient takes margin rescaling with linear
+The data is that of ``auto.py``: noisy chains and cuts. Extragradient takes margin rescaling with linear
 slack alone. One thread, seconds of CPU time; a run ends after ``--seconds`` of them. Prints one JSON object.
 """
 

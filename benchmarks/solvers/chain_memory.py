@@ -2,7 +2,7 @@
 
     python -m benchmarks.solvers.chain_memory [--sentences 20000] [--seconds 120] [--threads 1]
 
-The data are synthetic: sentences of 5 to 45 words, 25 on average; every word has 8 of 20,000 attributes. Three runs are
+The data is synthetic: sentences of 5 to 45 words, 25 on average; every word has 8 of 20,000 attributes. Three runs are
 compared, each in its own process: the solver that "auto" picks, the memory-efficient entropic dual extragradient, and,
 on a quarter of the sentences, its stored form, whose memory grows with the data. The yardstick is one vector over all
 parts of the batch, which the memory-efficient form never makes. Seconds are those of CPU time, of all threads.

@@ -3,7 +3,7 @@
     python -m benchmarks.solvers.column_generation [--data ../shared/data] [--sentences 500] [--C 1] [--tol 1e-3] ...
     python -m benchmarks.solvers.column_generation --chains 2000 --rescaling margin [--C 1] [--tol 1e-3] ...
 
-The data are chunking (CoNLL-2000) or, with ``--chains``, synthetic: ten labels and few weights (``auto.chains``). In
+The data is chunking (CoNLL-2000) or, with ``--chains``, synthetic: ten labels and few weights (``auto.chains``). In
 chunking, the features are words and parts of speech in a window of two (``workloads.chunking``), and transitions;
 ``--tags`` keeps only the parts of speech of three positions, for few weights. The objective is
 ``1/C ||w||_1 + sum_i max(0, 1 + w'df_i)`` over wrong outputs (``--rescaling none``, LP (6) of Wang and Shawe-Taylor

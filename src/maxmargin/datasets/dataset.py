@@ -388,6 +388,6 @@ def _read_index(folder: Path) -> dict[str, Any]:
             "overwrite=True to start anew"
         )
     raise ShardError(
-        f"{folder} holds no dataset ({INDEX} is missing); make one with ShardedDataset.build or a command shard, or "
+        f"{folder} holds no dataset ({INDEX} is missing); make one with ShardedDataset.build or the command shard, or "
         "give a file in place of the folder"
     )

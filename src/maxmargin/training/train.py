@@ -258,7 +258,7 @@ def _remedy_of_zeros(examples: Examples | ShardedDataset, problem: BaseProblem) 
     if labels is not None and len(labels) == 1:
         return (
             f"all weights of the model are zero, as all labels are {shown(labels[0])}; check that these are the "
-            "labels, and of a file of columns that the column of labels is the last or named"
+            "labels; in a file of columns, they are in the last column unless another is named"
         )
     said = "all weights of the model are zero, so that all outputs of an example have the same score"
     if not problem.region.certifies:

@@ -55,7 +55,7 @@ class WordAligner(Estimator, AlignerSettings):
 
     Attributes:
         model_: the trained :class:`~maxmargin.tasks.alignment.model.AlignerModel`, which :func:`maxmargin.load` reads
-            from a file; its metadata have the settings used.
+            from a file; its metadata has the settings used.
         models_: the translation models.
         coef_: the weights, shape ``(n_weights,)``, named by ``feature_names_``.
         choices_: the settings that were tried, each with its AER on held-out pairs.

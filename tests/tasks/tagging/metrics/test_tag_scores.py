@@ -146,7 +146,7 @@ def test_seqeval_agrees(both):
 def test_published_counts_of_conll_2000():
     path = FOLDER / "tagging" / "conll2000" / "test.txt.gz"
     if not path.is_file():
-        pytest.skip("the CoNLL-2000 data are not here; set MAXMARGIN_DATA to their folder")
+        pytest.skip("the CoNLL-2000 data is not here; set MAXMARGIN_DATA to their folder")
     text = gzip.decompress(path.read_bytes()).decode("utf-8")
     gold = [[line.split()[-1] for line in block.split("\n")] for block in text.strip().split("\n\n")]
     scores = evaluate(gold, gold)
