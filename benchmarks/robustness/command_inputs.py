@@ -26,10 +26,8 @@ def write_inputs(folder: Path, *, sentences: int = 60, pictures: int = 4, lists:
     train, rest = tagging.load_corpus().split()
     train.select(range(sentences)).write(folder / "tokens")
     rest.select(range(sentences // 4)).write(folder / "dev")
-    trees = (
-        _chained((folder / "tokens").read_text(encoding="utf-8").split("\n\n")[at]) for at in range(sentences // 4)
-    )
-    (folder / "trees").write_text("\n".join(trees), encoding="utf-8")
+    tagged = (folder / "tokens").read_text(encoding="utf-8").split("\n\n")
+    (folder / "trees").write_text("\n".join(map(_chained, tagged[: sentences // 4])), encoding="utf-8")
     part = alignment.load_corpus().select(range(0, 240, 8))
     for side, texts in (("en", part.source), ("fr", part.target)):
         (folder / side).write_text("".join(" ".join(words) + "\n" for words in texts), encoding="utf-8")
