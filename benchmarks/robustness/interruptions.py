@@ -9,7 +9,8 @@ far; nothing else is left but what ``--resume`` goes on from: the checkpoints of
 predict`` has written. With it the command gets the files of the first run, bit for bit. SIGKILL, for these commands
 only, may leave a temporary file or a lock, which ``--resume`` removes. In its first hundredths of a second the process
 is Python's, which starts; what it says then is counted apart.
-Prints one JSON object; ``bad`` holds what else was seen.
+Prints one JSON object; ``bad`` holds what else was seen. What a command said then, which may have paths of the machine,
+goes to standard error alone.
 """
 
 from __future__ import annotations
@@ -247,8 +248,8 @@ def tried(command: Command, inputs: Path, signals: list[int], moments: int, rng:
             outcomes[f"{name}: {found['outcome']}"] += 1
             slowest = max(slowest, found["waited"])
             if found["faults"]:
-                bad.append({"signal": name, **found})
-                print(json.dumps(bad[-1]), file=sys.stderr, flush=True)
+                print(json.dumps({"signal": name, **found}), file=sys.stderr, flush=True)
+                bad.append({"signal": name, **{key: value for key, value in found.items() if key != "errors"}})
     faults = Counter(fault for one in bad for fault in one["faults"])
     return {
         "command": command.line,
