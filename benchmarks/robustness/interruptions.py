@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -41,6 +42,8 @@ PROMPT = 2.0
 
 UNFINISHED = ("with the best weights so far", "with translation models, but without weights")
 """What commands say that have written a model although they were interrupted."""
+
+_IN_MAIN = re.compile(r'maxmargin.__main__\.py", line \d+, in main\n')
 
 LONGEST = 60.0
 """Seconds after which a command that goes on is killed."""
@@ -182,7 +185,7 @@ def interrupted(
         if hung:
             faults.append("goes on")
         code, kill = process.returncode, number == signal.SIGKILL
-        starting = "Traceback" in errors and ", in main\n" not in errors  # the program has not had its first line
+        starting = "Traceback" in errors and not _IN_MAIN.search(errors)  # the program has not had its first line
         if not starting and ("Traceback" in errors or "Exception ignored" in errors):
             faults.append("traceback")
         if starting:
