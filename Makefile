@@ -22,10 +22,11 @@ check: $(VENV)/.test-tools $(VENV)/.built
 	$(BIN)/lint-imports
 	@$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 
-# Two processes: threads of BLAS besides would wait for each other and take a quarter more time. Each takes over tests of
-# the other when it has none left. Bytecode is kept, as tests start hundreds of processes that import the package.
+# Three processes keep two cores busy, as many tests wait for commands that they have started; threads of BLAS besides
+# would wait for each other. Each takes over tests of the others when it has none left. Bytecode is kept, as tests start
+# hundreds of processes that import the package.
 pytest: $(VENV)/.test-tools $(VENV)/.built
-	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal
 
 # Hostile input for every way into the library; FUZZ="--only files --inputs 1000" for a part of it.
 FUZZ ?=
