@@ -69,6 +69,18 @@ def test_refused_links(links):
         as_references([links], 1)
 
 
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**62)), max_size=12), st.integers(0, 5))
+def test_links_are_sorted_and_distinct(links, repeated):
+    pairs = links + links[:repeated]
+    found = as_links(pairs)
+    assert found.dtype == np.int64
+    assert list(map(tuple, found.tolist())) == sorted(set(links))
+    both = Reference.of(pairs[:4], pairs[4:])
+    assert list(map(tuple, both.sure.tolist())) == sorted(set(pairs[:4]))
+    assert list(map(tuple, both.possible.tolist())) == sorted(set(pairs))
+
+
 @pytest.mark.parametrize("form", [sp.csc_array, sp.coo_array, sp.dok_array, sp.dok_matrix])
 def test_sparse_matrices_are_refused_without_a_look_at_their_rows(form):
     with pytest.raises(ValueError, match="links must be pairs"):

@@ -23,7 +23,16 @@ from maxmargin.tasks.alignment.io.formats.pharaoh import parse_text
 
 def as_links(pairs: Iterable[tuple[int, int]] | npt.ArrayLike | str) -> IntArray:
     """Sorted, distinct links from pairs in any order; ValueError unless they are pairs of integers >= 0."""
-    return np.unique(as_positions(pairs), axis=0)
+    return _distinct(as_positions(pairs))
+
+
+def _distinct(links: IntArray) -> IntArray:
+    """Sorted links without repetitions; for the few links of a pair much faster than :func:`numpy.unique`."""
+    if len(links) < 2:
+        return links
+    links = links[np.lexsort((links[:, 1], links[:, 0]))]
+    new = np.concatenate(([True], (links[1:] != links[:-1]).any(axis=1)))
+    return links if new.all() else links[new]
 
 
 def as_positions(pairs: Iterable[tuple[int, int]] | npt.ArrayLike | str) -> IntArray:
@@ -73,8 +82,8 @@ class Reference:
         if isinstance(sure, str):
             table = parse_text(sure)
             return cls.of(table.links[table.sure], [*as_links(possible).tolist(), *table.links.tolist()])
-        certain = as_links(sure)
-        return cls(certain, as_links(np.concatenate([certain, as_links(possible)])))
+        certain, others = as_links(sure), as_positions(possible)
+        return cls(certain, _distinct(np.concatenate([certain, others])) if len(others) else certain)
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,7 +89,7 @@ def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = N
         said = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):  # what was saved before that may help
             said = "; ".join(filter(None, (said, "free some space", left(written, False) if callable(left) else "")))
-        elif error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR) and error.filename:
+        elif error.filename and error.strerror in map(os.strerror, (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)):
             said += "; check the name of the file"
         fail(said)
     except (ValueError, MissingPackageError) as error:
