@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -95,26 +93,3 @@ def test_more_ranks_than_fit_into_memory():
     with pytest.raises(ValueError, match=r"^\d+ outputs per example \(k\) would need .* smaller k"):
         cut.k_best(np.ones(cut.n_parts), 10**12)
     assert len(mm.structures.Chain([2], 2).k_best(np.zeros(8), 10**12)) == 4
-
-
-def test_memory_is_that_of_the_machine_unless_it_is_set(monkeypatch):
-    from maxmargin import _memory
-
-    with pytest.raises(ValueError, match=r"it would need 8 EB of memory, there are \d+(\.\d+)? [GT]B; buy more"):
-        _memory.require(8e18, "it", "buy more")
-    _memory.require(1e6, "it", "buy more")
-    monkeypatch.setattr(_memory, "LIMIT", 10**6)
-    with pytest.raises(ValueError, match=r"it would need 1\.5 MB of memory, there are 1 MB; buy more"):
-        _memory.require(1.5e6, "it", "buy more")
-
-
-def test_the_collector_of_cycles_is_paused_and_comes_back():
-    from maxmargin import _memory
-
-    assert gc.isenabled()
-    with pytest.raises(KeyError), _memory.without_collection():  # noqa: PT012
-        with _memory.without_collection():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-        raise KeyError
-    assert gc.isenabled()

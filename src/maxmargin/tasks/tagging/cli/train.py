@@ -182,7 +182,8 @@ def train(
         options = ReadOptions(form, columns, label, join)
         texts = [options.read(path, labeled=True) for path in (train, dev) if path is not None]
         data = [(text.tokens, labels_of(text, unknown)) for text in texts]
-        warn_of_words(texts[0], data[0][1][1])
+        _, (_, names) = data[0]
+        warn_of_words(texts[0], names)
         features = features_of(texts[0], template, preset) | given_columns(gazetteer, text)
         reading = time.perf_counter() - began
     with errors_as_lines(checkpoints.summary):
