@@ -23,6 +23,9 @@ from maxmargin.tasks.common.packages import MissingPackageError
 PART_WRITTEN = "the output is incomplete"
 """What Ctrl-C leaves behind in commands that write to standard output."""
 
+_OF_NAMES = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+"""Errors that another name of a file would mend."""
+
 
 class ManyValues(TyperCommand):
     """A command whose repeatable options take several values at once: ``--features a b c``.
@@ -89,7 +92,7 @@ def errors_as_lines(left: str | Callable[[Sequence[Path], bool], str] | None = N
         said = ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):  # what was saved before that may help
             said = "; ".join(filter(None, (said, "free some space", left(written, False) if callable(left) else "")))
-        elif error.filename and error.strerror in map(os.strerror, (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)):
+        elif error.filename and error.errno in _OF_NAMES and error.strerror == os.strerror(error.errno):
             said += "; check the name of the file"
         fail(said)
     except (ValueError, MissingPackageError) as error:
