@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,8 +158,9 @@ def contents(folder: Path) -> dict[str, str]:
 def _digest(path: Path) -> str:
     data = path.read_bytes()
     if data.startswith(model_file.MAGIC):
-        header, arrays = command_inputs.contents(path)
-        data = b"".join([json.dumps(header, sort_keys=True).encode(), *arrays.values()])
+        with suppress(ModelFileError):  # as of a temporary file that SIGKILL left
+            header, arrays = command_inputs.contents(path)
+            data = b"".join([json.dumps(header, sort_keys=True).encode(), *arrays.values()])
     return hashlib.sha256(data).hexdigest()
 
 

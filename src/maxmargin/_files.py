@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import hashlib
 import os
@@ -41,6 +42,7 @@ def replacing(path: str | os.PathLike[str], previous: Sequence[Path] = ()) -> It
     """
     target = regular_file(path)
     temporary = _beside(target)
+    _unfinished[temporary] = os.getpid()
     try:
         # Opened like any other file, so that the system applies the umask (reading that would mean setting it).
         with _opened(temporary, path) as file:
@@ -61,6 +63,21 @@ def replacing(path: str | os.PathLike[str], previous: Sequence[Path] = ()) -> It
         with defer_interrupts():
             temporary.unlink(missing_ok=True)
         raise
+    finally:
+        _unfinished.pop(temporary, None)
+
+
+_unfinished: dict[Path, int] = {}
+"""Files that are being written beside their targets, and by which process."""
+
+
+@atexit.register
+def _remove_unfinished() -> None:
+    """Remove what is left at the end: an interrupt may have come just when a block of :func:`replacing` began."""
+    for temporary, process in list(_unfinished.items()):
+        if process == os.getpid():
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def _opened(temporary: Path, path: str | os.PathLike[str]) -> BinaryIO:

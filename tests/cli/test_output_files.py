@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +111,18 @@ def test_a_loop_of_links_is_refused(tmp_path):
         pass
     assert "symbolic links" in failed("tag", "train", "none", "--out", str(tmp_path / "one"))
     assert (tmp_path / "one").is_symlink()
+
+
+def test_an_interrupt_before_the_block_begins_leaves_nothing(tmp_path):
+    code = """
+import atexit, os, sys
+from maxmargin import _files
+
+opened = _files.replacing(sys.argv[1])
+opened.__enter__()
+assert len(os.listdir(os.path.dirname(sys.argv[1]))) == 1
+atexit._run_exitfuncs()
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], check=True)
+    assert not os.listdir(tmp_path)

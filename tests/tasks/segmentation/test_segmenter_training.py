@@ -13,8 +13,16 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin as mm
 from maxmargin.solvers import Checkpoint
-from maxmargin.tasks.segmentation import ImageSegmenterModel, Presegmented, ScanSegmenter, Segmenter, SegmenterModel
+from maxmargin.tasks.segmentation import (
+    ImageSegmenterModel,
+    Presegmented,
+    ScanSegmenter,
+    Segmenter,
+    SegmenterModel,
+    training,
+)
 from maxmargin.tasks.segmentation.drawings import drawn_pictures, drawn_scans
+from maxmargin.training import train_examples
 
 SIZE = (48, 64)
 QUICK = {"n_regions": 60, "stages": 2, "folds": 2, "classifier": "linear", "tol": 1e-2}
@@ -46,6 +54,19 @@ def scan_segmenter(scans):
 def majority(y):
     values, counts = np.unique(np.concatenate([one.ravel() for one in y]), return_counts=True)
     return counts.max() / counts.sum(), values
+
+
+def test_a_model_that_is_interrupted_in_its_second_cut_says_so(pictures, monkeypatch):
+    def interrupted(examples, settings, **given):
+        trained = train_examples(examples, settings, **given)
+        cut_of_pixels = settings.patience is None and not given
+        return replace(trained, training=replace(trained.training, interrupted=cut_of_pixels))
+
+    monkeypatch.setattr(training, "train_examples", interrupted)
+    X, y = pictures
+    model = Segmenter(**QUICK).fit(X[:4], y[:4]).model_
+    assert model.training.interrupted
+    assert model.metadata["status"] == "interrupted"
 
 
 def test_pictures_are_segmented_to_a_certified_gap(pictures, segmenter):

@@ -23,6 +23,7 @@ from maxmargin.execution import Executor
 from maxmargin.models.base import Training
 from maxmargin.optimization.checkpoints.files import Checkpoint
 from maxmargin.optimization.checkpoints.saved import array, require
+from maxmargin.solvers import Status
 from maxmargin.structures._arrays import ranges
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.structures.candidates import Candidates
@@ -220,6 +221,8 @@ def model_of(
         C = float(report.variant.describe().get("C", np.nan))
         training = Training(tuned.solution, C, interrupted=tuned.interrupted)
     metadata = {**sizes, **report.as_dict(), **_certificate(tuned)}
+    if tuned.interrupted:
+        metadata["status"] = str(Status.INTERRUPTED)
     return RerankerModel(tuned.weights, encoder, metadata, n_jobs, training=training, report=report)
 
 

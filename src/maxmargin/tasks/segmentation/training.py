@@ -20,6 +20,7 @@ from maxmargin.encoders.cut import CutEncoder
 from maxmargin.encoders.data import checks
 from maxmargin.encoders.data.inputs import Graph
 from maxmargin.models.base import Model
+from maxmargin.solvers import Status
 from maxmargin.structures.base import FloatArray, IntArray
 from maxmargin.tasks.common.finished import Finished
 from maxmargin.tasks.common.progress import Stages
@@ -433,6 +434,8 @@ def with_pixel_cut(
     trained = train_examples(examples, settings)
     cut = PixelCut(cast(GraphEncoder, trained.encoder), trained.weights, band)
     metadata = {**model.metadata, "pixel_relative_gap": trained.metadata["relative_gap"]}
+    if _interrupted(trained):
+        metadata["status"] = str(Status.INTERRUPTED)
     training = model.training and replace(model.training, interrupted=_interrupted(trained))
     return replace(model, encoder=replace(model.encoder, pixel_cut=cut), metadata=metadata, training=training)
 
