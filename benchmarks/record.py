@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 DATA = Path(os.environ.get("MAXMARGIN_DATA", ROOT.parent / "shared" / "data"))
-"""The default folder of the public data sets."""
+"""The default folder of the public data sets; tests that need them skip where it is absent."""
 
 
 def keep(name: str, module: str, arguments: list[str], figures: dict[str, Any], *, source: str | None = None) -> None:

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from benchmarks.record import DATA
 from maxmargin.structures import Block, Points, Structure
-
-FOLDER = DATA
-"""Public data sets that are not part of the project; tests that need them skip where they are absent."""
 
 
 def chains(n: int = 6, *, seed: int = 0, labels: tuple[Any, ...] = ("a", "b", "c"), edges: bool = False):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from data import FOLDER
 
 import maxmargin as mm
+from benchmarks.record import DATA
 
 
-@pytest.mark.skipif(not (FOLDER / "letters").is_dir(), reason="the OCR letters are not at hand (set MAXMARGIN_DATA)")
+@pytest.mark.skipif(not (DATA / "letters").is_dir(), reason="the OCR letters are not at hand (set MAXMARGIN_DATA)")
 def test_ocr_letters() -> None:
-    data = np.load(FOLDER / "letters" / "letters.npz")
+    data = np.load(DATA / "letters" / "letters.npz")
     first = np.flatnonzero(np.r_[True, data["word"][1:] != data["word"][:-1]])
     X = np.split(data["X"].astype(np.float64), first[1:])
     y = np.split(data["y"], first[1:])

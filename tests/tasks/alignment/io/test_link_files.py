@@ -9,10 +9,11 @@ import sys
 
 import numpy as np
 import pytest
-from data import FOLDER, same
+from data import same
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.record import DATA
 from maxmargin.tasks.alignment import FileError, WordAligner
 from maxmargin.tasks.alignment.io.bitext import Bitext, read_bitext
 from maxmargin.tasks.alignment.io.formats import table
@@ -524,7 +525,7 @@ def test_refused_writing():
         open_links("-", format="giza")
 
 
-HANSARDS = FOLDER / "alignment" / "hansards"
+HANSARDS = DATA / "alignment" / "hansards"
 
 
 @pytest.mark.skipif(not HANSARDS.is_dir(), reason="the Hansards are not at hand (set MAXMARGIN_DATA)")

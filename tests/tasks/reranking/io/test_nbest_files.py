@@ -7,9 +7,9 @@ import json
 
 import numpy as np
 import pytest
-from data import FOLDER
 from lists import named
 
+from benchmarks.record import DATA
 from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.reranking.io.files import read_nbest
 from maxmargin.tasks.reranking.io.inputs import read_references
@@ -208,10 +208,10 @@ def test_counts_of_references_and_sources(saved):
     assert list(read_nbest(saved("PAR1 a\nb\n", "texts"), list_size=2).texts) == ["PAR1 a", "b"]
 
 
-@pytest.mark.skipif(not (FOLDER / "reranking").is_dir(), reason="the folder of shared data is not there")
+@pytest.mark.skipif(not (DATA / "reranking").is_dir(), reason="the folder of shared data is not there")
 @pytest.mark.parametrize(("system", "width"), [("sysA_dev2", 22), ("sysB_dev2", 4)])
 def test_lists_of_a_real_system(system, width):
-    folder = FOLDER / "reranking"
+    folder = DATA / "reranking"
     lists = read_nbest(
         folder / system / "100best.gz",
         features=sorted((folder / system).glob("ff*.gz")),

@@ -11,11 +11,11 @@ import sys
 import numpy as np
 import pytest
 import sacrebleu.metrics as sacrebleu
-from data import FOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 
 import maxmargin as mm
+from benchmarks.record import DATA
 from maxmargin.tasks.reranking import Bleu, ChrF, Ter, metric_named
 from maxmargin.tasks.reranking.metrics import lists as text_lists
 
@@ -204,9 +204,9 @@ for make in (lambda: Bleu("13a"), lambda: Ter(no_punct=True)):
     ]
 
 
-@pytest.mark.skipif(not (FOLDER / "reranking").is_dir(), reason="needs the public reranking lists")
+@pytest.mark.skipif(not (DATA / "reranking").is_dir(), reason="needs the public reranking lists")
 def test_lists_of_a_decoder():
-    folder = FOLDER / "reranking"
+    folder = DATA / "reranking"
     references = [[line] for line in (folder / "dev2_en.al").read_text("latin-1").split("\n")[:-1]]
     texts = gzip.decompress((folder / "sysB_dev2" / "100best.gz").read_bytes()).decode("latin-1").split("\n")[:-1]
     owner = np.repeat(np.arange(100), 100)

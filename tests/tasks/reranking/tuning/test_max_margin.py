@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data import FOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.tasks.reranking import made_lists
 
 import maxmargin as mm
+from benchmarks.record import DATA
 from maxmargin._sparse import sp
 from maxmargin.solvers import Stop, solve
 from maxmargin.tasks.reranking.metrics.base import Formula
@@ -194,17 +194,17 @@ def test_lists_without_a_bad_hypothesis() -> None:
         assert tuned.details["bad_lists"] == 0
 
 
-@pytest.mark.skipif(not (FOLDER / "reranking").is_dir(), reason="the 100-best lists are not at hand (MAXMARGIN_DATA)")
+@pytest.mark.skipif(not (DATA / "reranking").is_dir(), reason="the 100-best lists are not at hand (MAXMARGIN_DATA)")
 def test_why_the_programs_of_the_paper_gave_no_weights() -> None:
     """With a margin of 1 no weights at all have a smaller sum of hinges than zero here; with costs some do."""
     import gzip
 
-    system = FOLDER / "reranking" / "sysB_dev2"
+    system = DATA / "reranking" / "sysB_dev2"
     with gzip.open(system / "100best.gz", "rt", encoding="latin-1") as lines:
         texts = [line.strip() for line in lines]
     with gzip.open(system / "ffvals.gz", "rt") as lines:
         values = np.array([[float(x) for x in line.split()] or [0.0] * 4 for line in lines])
-    refs = [(line.strip(),) for line in (FOLDER / "reranking/dev2_en.al").read_text(encoding="latin-1").splitlines()]
+    refs = [(line.strip(),) for line in (DATA / "reranking/dev2_en.al").read_text(encoding="latin-1").splitlines()]
     kept = np.array([bool(text) for text in texts])
     sizes = kept.reshape(len(refs), -1).sum(axis=1)
     texts, owner = [text for text in texts if text], np.repeat(np.arange(len(refs)), sizes)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from data import FOLDER
 from drawn import saved_by_pillow
 
+from benchmarks.record import DATA
 from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.folders import (
@@ -126,9 +126,9 @@ def test_predictions_are_resized_to_masks():
         fitted_labels("p", np.zeros((2, 2, 2), dtype=int), "m", (3, 4, 4))
 
 
-@pytest.mark.skipif(not (FOLDER / "segmentation" / "horses").exists(), reason="the horses are not there")
+@pytest.mark.skipif(not (DATA / "segmentation" / "horses").exists(), reason="the horses are not there")
 def test_horses_fit_their_masks():
-    folder = FOLDER / "segmentation/horses/train"
+    folder = DATA / "segmentation/horses/train"
     pairs = pair_files(folder / "rgb", folder / "figure_ground", all_of_second=True)
     assert len(pairs) == 100
     data = LabeledImages(tuple(pairs[:8]), learn_codes([mask for _, mask in pairs[:8]]))

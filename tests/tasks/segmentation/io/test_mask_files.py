@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from data import FOLDER
 from drawn import saved_by_pillow
 from PIL import Image
 
+from benchmarks.record import DATA
 from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.images import read_image
@@ -207,9 +207,9 @@ def test_what_cannot_be_written(tmp_path):
         write_mask(tmp_path / "m.png", np.array([[0]]), parse_classes("a=-5").codes())
 
 
-@pytest.mark.skipif(not (FOLDER / "segmentation" / "horses").exists(), reason="the horses are not there")
+@pytest.mark.skipif(not (DATA / "segmentation" / "horses").exists(), reason="the horses are not there")
 def test_horses():
-    paths = sorted((FOLDER / "segmentation/horses/dev/figure_ground").iterdir())[:12]
+    paths = sorted((DATA / "segmentation/horses/dev/figure_ground").iterdir())[:12]
     codes = learn_codes(paths)
     assert (codes.names, codes.written, codes.rounded) == (("background", "foreground"), (0, 255), True)
     for path in paths:

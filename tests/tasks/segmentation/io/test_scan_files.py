@@ -6,10 +6,10 @@ import gzip
 
 import numpy as np
 import pytest
-from data import FOLDER
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.record import DATA
 from maxmargin.tasks.common.files.text import FileError
 from maxmargin.tasks.segmentation.io.classes import parse_classes
 from maxmargin.tasks.segmentation.io.points import Scan
@@ -201,9 +201,9 @@ def test_scans_of_arrays_are_checked():
         Scan(np.zeros((3, 3)), {"time": np.zeros(2)})
 
 
-@pytest.mark.skipif(not (FOLDER / "segmentation" / "oakland").exists(), reason="the Oakland scans are not there")
+@pytest.mark.skipif(not (DATA / "segmentation" / "oakland").exists(), reason="the Oakland scans are not there")
 def test_oakland(tmp_path):
-    path = FOLDER / "segmentation/oakland/oakland_part3_am.xyz_label_conf.gz"
+    path = DATA / "segmentation/oakland/oakland_part3_am.xyz_label_conf.gz"
     scan = read_scan(path, 4)
     with gzip.open(path) as file:
         table = np.loadtxt(file)

@@ -10,11 +10,11 @@ import sys
 import conllu
 import numpy as np
 import pytest
-from data import FOLDER
 from hypothesis import example, given
 from hypothesis import strategies as st
 from token_files import put, written
 
+from benchmarks.record import DATA
 from maxmargin.tasks.common.files.text import FileError, open_output
 from maxmargin.tasks.common.tokens.conllu_objects import of_conllu
 from maxmargin.tasks.common.tokens.line_formats import CONLLU
@@ -538,14 +538,14 @@ def test_places_of_tokens(saved):
 # ---- public data
 
 
-@pytest.mark.skipif(not (FOLDER / "tagging").exists(), reason="the public data sets are not here")
+@pytest.mark.skipif(not (DATA / "tagging").exists(), reason="the public data sets are not here")
 def test_public_files():
-    text = read_tagged(FOLDER / "tagging" / "conll2000" / "test.txt.gz", labeled=True)
+    text = read_tagged(DATA / "tagging" / "conll2000" / "test.txt.gz", labeled=True)
     assert (text.format, text.n_sentences, text.n_tokens) == ("columns", 2012, 47377)
-    text = read_tagged(FOLDER / "tagging" / "ewt" / "dev.conllu.gz")
-    content = gzip.decompress((FOLDER / "tagging" / "ewt" / "dev.conllu.gz").read_bytes()).decode()
+    text = read_tagged(DATA / "tagging" / "ewt" / "dev.conllu.gz")
+    content = gzip.decompress((DATA / "tagging" / "ewt" / "dev.conllu.gz").read_bytes()).decode()
     assert (text.format, text.n_sentences) == ("conllu", 2001)
     assert cells(text.table) == referee(content)
     assert written(text, text.labels()) == content
-    text = read_tagged(FOLDER / "tagging" / "genia" / "train.pos.gz", labeled=True, join=True)
+    text = read_tagged(DATA / "tagging" / "genia" / "train.pos.gz", labeled=True, join=True)
     assert (text.format, text.n_sentences) == ("slash", 18508)

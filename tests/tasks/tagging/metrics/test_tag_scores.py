@@ -7,11 +7,11 @@ import json
 
 import numpy as np
 import pytest
-from data import FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.tasks.tag_metrics import chunk_counts, chunk_sets
 
+from benchmarks.record import DATA
 from maxmargin.tasks.tagging.metrics.chunks import look_like_chunks, tag_and_type
 from maxmargin.tasks.tagging.metrics.scores import Rates, compare_scores, evaluate, evaluate_codes, interval_of
 
@@ -144,7 +144,7 @@ def test_seqeval_agrees(both):
 
 
 def test_published_counts_of_conll_2000():
-    path = FOLDER / "tagging" / "conll2000" / "test.txt.gz"
+    path = DATA / "tagging" / "conll2000" / "test.txt.gz"
     if not path.is_file():
         pytest.skip("the CoNLL-2000 data is not here; set MAXMARGIN_DATA to their folder")
     text = gzip.decompress(path.read_bytes()).decode("utf-8")

@@ -39,7 +39,7 @@ def write_explanation(
     html: Path | None,
     as_json: bool,
     pictures: Sequence[Any] = (),
-    spoken: Explanation | None = None,
+    readable: Explanation | None = None,
 ) -> None:
     """Write an explanation as a page, as one JSON object, or as tables on the terminal.
 
@@ -50,13 +50,13 @@ def write_explanation(
         html: the file of the page; None for the terminal.
         as_json: whether to print JSON, besides a page if that is asked for.
         pictures: of the page, see :class:`maxmargin.explanation.page.Picture`.
-        spoken: the explanation with its two outputs in words, for readers of pages and tables; None for ``found``.
+        readable: the explanation with its two outputs in words, for readers of pages and tables; None for ``found``.
     """
-    spoken = spoken or found
+    readable = readable or found
     if html is not None:
         from maxmargin.explanation.page import page
 
-        text = page([("", spoken, pictures)], title=f"Explanation of {heading}", top=top or PAGE_ROWS)
+        text = page([("", readable, pictures)], title=f"Explanation of {heading}", top=top or PAGE_ROWS)
         with open_output(html) as file:
             file.write(text.encode())
     if as_json:
@@ -66,4 +66,4 @@ def write_explanation(
     else:
         from maxmargin.explanation.terminal import show
 
-        show(spoken, top or TERMINAL_ROWS)
+        show(readable, top or TERMINAL_ROWS)

@@ -61,7 +61,7 @@ def explain(
             top=top,
             html=html,
             as_json=as_json,
-            spoken=replace(found, output=_counted_from_1(found.output), rival=_counted_from_1(found.rival)),
+            readable=replace(found, output=_counted_from_1(found.output), rival=_counted_from_1(found.rival)),
         )
 
 
